@@ -1,0 +1,2 @@
+//! git-vws
+fn main() {}
