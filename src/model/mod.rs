@@ -2,10 +2,11 @@
 //!
 //! The bottom of the house: nothing here imports another module of the crate, asks git or touches a
 //! disk. Each type is checked when it is made and can't be made unchecked, so the rest of the crate
-//! takes an [`AgentId`] or a [`Revision`] at its word. Each has one text form, which
+//! takes an [`AgentId`], a [`RepoPath`] or a [`Revision`] at its word. Each has one text form, which
 //! is the one that refs, records and JSON hold.
 //!
 //! - [`AgentId`]: the name of a workspace
+//! - [`RepoPath`]: a path inside a repository that can't lead out of it or into git's own files
 //! - [`Revision`]: the number of a published state
 //! - [`FileMode`]: what a tree entry is
 //! - [`Refusal`]: the stable kinds of "no"
@@ -15,6 +16,8 @@
 pub mod agent;
 pub mod json;
 pub mod mode;
+pub mod path;
+mod protected;
 pub mod refusal;
 pub mod revision;
 pub mod text;
@@ -22,6 +25,7 @@ pub mod text;
 pub use agent::{AgentId, AgentIdError};
 pub use json::{json_path, path_from_json};
 pub use mode::FileMode;
+pub use path::{PathError, RepoPath};
 pub use refusal::{Refusal, UnknownRefusal};
 pub use revision::{Revision, RevisionError};
 pub use text::sanitize_terminal;
