@@ -1,1 +1,4 @@
-//! To be written.
+//! Records on their way out: porcelain, NUL-separated, JSON.
+
+pub mod json;
+pub mod quote;
