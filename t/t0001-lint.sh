@@ -61,6 +61,7 @@ test_expect_success 'good bodies pass' '
 			;;
 		b | c) echo b ;;
 		esac &&
+		echo cd one &&
 		echo $(cd one && pwd) | sort &&
 		git log 2>&1 &&
 		git log || git show &&
@@ -189,11 +190,6 @@ test_expect_success 'the frame: name, number, mode, first and last line' '
 	test_grep "^t1002-e.sh:1: no valid sh" out &&
 	test_expect_code 1 lint t1003-none.sh >out &&
 	test_grep "no such file" out
-'
-
-test_expect_success 'the suite itself is clean' '
-	lint >out &&
-	test_must_be_empty out
 '
 
 test_done
