@@ -126,6 +126,15 @@ impl Store {
         self.id(&self.git(&["write-tree", "--missing-ok"], b""))
     }
 
+    /// The tree of a flat list, made in process: [`edit`](super::edit) has tests of its own.
+    pub(crate) fn build(&mut self, flat: &Flat) -> ObjectId {
+        let edits = flat
+            .iter()
+            .map(|(path, entry)| (path.clone(), Some(*entry)));
+        let root = super::empty_tree(self.format);
+        super::edit(self, root, &edits.collect()).unwrap()
+    }
+
     pub(crate) fn id(&self, hex: &[u8]) -> ObjectId {
         let hex = hex.trim().to_str().unwrap();
         ObjectId::from_str_ext(hex, self.format).unwrap()

@@ -34,7 +34,7 @@ pub struct Both {
 /// byte order of their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreeWay {
-    /// What only theirs changed, to be applied onto ours by [`edit`](super::edit): a folder that ours left
+    /// What only theirs changed, to be applied onto ours by [`edit`](super::edit()): a folder that ours left
     /// alone is one entry (mode [`TREE`](super::TREE), or `None` where theirs deleted it whole).
     pub edits: Vec<(BString, Option<Entry>)>,
     /// What both changed: a content merge or a conflict.
