@@ -9,3 +9,7 @@ pub use git2::Oid as ObjectId;
 
 pub mod merge;
 pub mod tree;
+mod checksum;
+pub mod pack;
+#[cfg(test)]
+mod scratch;
