@@ -10,6 +10,7 @@ pub use git2::Oid as ObjectId;
 pub mod merge;
 pub mod tree;
 mod checksum;
+pub mod index;
 pub mod pack;
 #[cfg(test)]
 mod scratch;

@@ -81,6 +81,11 @@ impl Scratch {
         out.trim_end().to_owned()
     }
 
+    /// The id that a git command prints.
+    pub(crate) fn id(&self, args: &[&str]) -> ObjectId {
+        ObjectId::from_str_ext(&self.line(args), self.format).unwrap()
+    }
+
     /// Whether a git command succeeds, whatever it says.
     pub(crate) fn succeeds(&self, args: &[&str]) -> bool {
         let out = self.command(args).output().unwrap();
