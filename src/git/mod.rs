@@ -1,4 +1,37 @@
 //! The only door to Git: nothing outside this folder names `git2` or starts a `git` process.
+//!
+//! libgit2 is the engine, `git` the oracle for what libgit2 cannot answer as git does, and what
+//! libgit2 does in O(repository) or without flushing (tree edit and diff, packs, indexes) is ours.
+
+pub mod index;
+pub mod merge;
+pub mod pack;
+pub mod tree;
+
+mod checksum;
+mod config;
+mod environment;
+mod error;
+mod filter;
+mod library;
+mod lock;
+mod objects;
+mod oracle;
+mod refs;
+mod repository;
+#[cfg(test)]
+mod scratch;
+mod status;
+
+pub use config::Config;
+pub use environment::Environment;
+pub use error::{Error, Result};
+pub use lock::{Lock, PATIENCE};
+pub use objects::{Commit, NewCommit, Objects, Staging};
+pub use oracle::{Finished, GitCommand};
+pub use refs::{Expect, RefUpdate, Refs};
+pub use repository::{RefBackend, Repository};
+pub use status::StatusEntry;
 
 /// The hash that names a repository's objects: SHA-1 or SHA-256.
 pub use git2::ObjectFormat;
@@ -7,10 +40,20 @@ pub use git2::ObjectType as ObjectKind;
 /// The name of an object, in the repository's own hash.
 pub use git2::Oid as ObjectId;
 
-pub mod merge;
-pub mod tree;
-mod checksum;
-pub mod index;
-pub mod pack;
-#[cfg(test)]
-mod scratch;
+/// Who our commits and reflog entries say they are from; settings of the user's change nothing.
+pub const IDENTITY_NAME: &str = "git-vws";
+/// The mail address that goes with [`IDENTITY_NAME`].
+pub const IDENTITY_EMAIL: &str = "git-vws@localhost";
+
+/// How many hex digits an object id has.
+pub fn hex_len(format: ObjectFormat) -> usize {
+    match format {
+        ObjectFormat::Sha256 => 64,
+        _ => 40,
+    }
+}
+
+/// A path of a repository as the file system takes it: on Unix the same bytes.
+pub fn os_str(path: &bstr::BStr) -> &std::ffi::OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(path)
+}

@@ -1,0 +1,152 @@
+//! Content that git stores otherwise than it lies on disk: line endings, ident, filters, encodings.
+//!
+//! For nearly every file both forms are the same bytes, and telling so costs a few attribute
+//! look-ups in process. Where they may differ, `git` itself converts: libgit2 silently skips
+//! filter drivers and encodings.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use bstr::{BStr, ByteSlice};
+
+use super::{Error, ObjectId, Repository, Result};
+
+/// What the attributes of a path say about its content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rewriting {
+    /// A filter driver, ident, or an encoding: only git can say.
+    special: bool,
+    /// Line endings are normalised when git stores the file.
+    text: bool,
+    /// Line endings become CR LF when git writes the file.
+    crlf: bool,
+}
+
+impl Repository {
+    /// What git would store for these bytes at this path of the user's working tree.
+    ///
+    /// # Errors
+    /// [`Error::Git`] when a conversion fails, as with a required filter that is missing.
+    pub fn clean<'b>(&self, path: &BStr, bytes: &'b [u8]) -> Result<Cow<'b, [u8]>> {
+        let rules = self.rewriting(path)?;
+        let may_change = rules.special || rules.text && bytes.contains_str("\r\n");
+        if !may_change {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let id = self.store_cleaned(path, bytes)?;
+        Ok(Cow::Owned(self.objects()?.blob(id)?))
+    }
+
+    /// What git would write to disk for this stored content at this path of the working tree.
+    ///
+    /// # Errors
+    /// As [`Repository::clean`].
+    pub fn smudge<'b>(&self, path: &BStr, bytes: &'b [u8]) -> Result<Cow<'b, [u8]>> {
+        let rules = self.rewriting(path)?;
+        let may_change = rules.special || rules.crlf && bytes.contains(&b'\n');
+        if !may_change {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        // `cat-file --filters` wants a stored blob; a loose one that nothing refers to goes with
+        // the next collection.
+        let id = self
+            .git()
+            .args(["hash-object", "-w", "--stdin", "--no-filters"])
+            .stdin(bytes.to_vec())
+            .output()?;
+        let mut name = b"--path=".to_vec();
+        name.extend_from_slice(path);
+        let out = self
+            .git()
+            .args(["cat-file", "--filters"])
+            .arg(std::ffi::OsStr::new(super::os_str(name.as_bstr())))
+            .arg(id.trim_ascii().to_str_lossy().as_ref())
+            .output()?;
+        Ok(Cow::Owned(out))
+    }
+
+    fn store_cleaned(&self, path: &BStr, bytes: &[u8]) -> Result<ObjectId> {
+        let out = self
+            .git()
+            .args(["hash-object", "-w", "--stdin", "--path"])
+            .arg(super::os_str(path))
+            .stdin(bytes.to_vec())
+            .output()?;
+        let text = out.trim_ascii().to_str_lossy().into_owned();
+        ObjectId::from_str_ext(&text, self.format()).map_err(|_| Error::Answer {
+            command: "hash-object".to_owned(),
+            why: format!("'{text}' is no object id"),
+        })
+    }
+
+    fn rewriting(&self, path: &BStr) -> Result<Rewriting> {
+        let config = self.config()?;
+        let autocrlf = config.string("core.autocrlf").unwrap_or_default();
+        let autocrlf = autocrlf.to_ascii_lowercase();
+        let normalises = !matches!(autocrlf.as_str(), "" | "false" | "no" | "off" | "0");
+        let writes_crlf = normalises && autocrlf != "input"
+            || config
+                .string("core.eol")
+                .is_some_and(|eol| eol.eq_ignore_ascii_case("crlf"));
+        // An index that libgit2 cannot read (sparse, split) leaves the attributes unknown.
+        let Ok(get) = self.attributes(path) else {
+            return Ok(Rewriting {
+                special: true,
+                text: true,
+                crlf: true,
+            });
+        };
+        let [text, crlf, eol, filter, encoding, ident] = get;
+        let set = |value: &Attribute| matches!(value, Attribute::Set | Attribute::Value(_));
+        let text = if text == Attribute::Unspecified {
+            crlf
+        } else {
+            text
+        };
+        let binary = text == Attribute::Unset;
+        let texty = !binary && (set(&text) || set(&eol) || normalises);
+        let eol_crlf = eol == Attribute::Value(b"crlf".to_vec());
+        let eol_lf = eol == Attribute::Value(b"lf".to_vec());
+        Ok(Rewriting {
+            special: set(&filter) || set(&encoding) || ident == Attribute::Set,
+            text: texty,
+            crlf: !binary && (eol_crlf || texty && writes_crlf && !eol_lf),
+        })
+    }
+
+    fn attributes(&self, path: &BStr) -> Result<[Attribute; 6], git2::Error> {
+        let path = Path::new(super::os_str(path));
+        let names = [
+            "text",
+            "crlf",
+            "eol",
+            "filter",
+            "working-tree-encoding",
+            "ident",
+        ];
+        let mut found: [Attribute; 6] = Default::default();
+        for (name, slot) in names.iter().zip(&mut found) {
+            let value =
+                self.raw()
+                    .get_attr_bytes(path, name, git2::AttrCheckFlags::FILE_THEN_INDEX)?;
+            *slot = match git2::AttrValue::always_bytes(value) {
+                git2::AttrValue::True => Attribute::Set,
+                git2::AttrValue::False => Attribute::Unset,
+                git2::AttrValue::Unspecified => Attribute::Unspecified,
+                git2::AttrValue::Bytes(bytes) => Attribute::Value(bytes.to_vec()),
+                git2::AttrValue::String(text) => Attribute::Value(text.into()),
+            };
+        }
+        Ok(found)
+    }
+}
+
+/// The state of one attribute of one path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Attribute {
+    #[default]
+    Unspecified,
+    Set,
+    Unset,
+    Value(Vec<u8>),
+}

@@ -1,0 +1,39 @@
+//! How libgit2 is tuned, once per process, before anything else uses it.
+//!
+//! The one place with `unsafe`: these calls set C globals, which libgit2 allows only before threads
+//! and repositories exist. A [`std::sync::Once`] that every [`super::Repository::open`] passes
+//! through guarantees it.
+#![allow(unsafe_code)]
+
+use std::sync::Once;
+
+/// Blobs up to this size stay in libgit2's cache: repeated reads of a source file cost a copy.
+const BLOB_CACHE_LIMIT: usize = 64 << 10;
+/// Trees up to this size stay in the cache: a folder of a few thousand entries still fits.
+const TREE_CACHE_LIMIT: usize = 1 << 20;
+
+static TUNED: Once = Once::new();
+
+/// Initialises libgit2 with the settings of design.md section 6; later calls cost nothing.
+///
+/// - Reads do not hash what they read: git does not either, and it is a third of a read's cost.
+/// - Blobs and larger trees are cached.
+/// - `partialclone` and `refstorage` repositories open; their refs and missing objects go through
+///   `git` (see [`super::refs`], [`super::objects`]).
+/// - Refs are flushed, with their directory, before and after the rename: a revision that was
+///   reported is on disk.
+pub(super) fn tune() {
+    TUNED.call_once(|| {
+        git2::opts::strict_hash_verification(false);
+        // SAFETY: `Once` makes this the first use of libgit2 in the process, before any thread of
+        // ours; the calls copy their arguments. Failures are out of memory at start-up: the
+        // defaults then stay, which are slower and stricter but correct, apart from the flush,
+        // whose failure cannot happen (it stores an integer).
+        unsafe {
+            let _ = git2::opts::set_cache_object_limit(git2::ObjectType::Blob, BLOB_CACHE_LIMIT);
+            let _ = git2::opts::set_cache_object_limit(git2::ObjectType::Tree, TREE_CACHE_LIMIT);
+            let _ = git2::opts::set_extensions(&["partialclone", "refstorage"]);
+            libgit2_sys::git_libgit2_opts(libgit2_sys::GIT_OPT_ENABLE_FSYNC_GITDIR as _, 1);
+        }
+    });
+}

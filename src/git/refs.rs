@@ -1,0 +1,358 @@
+//! Refs: read, listed, and moved by compare-and-swap.
+//!
+//! Two ways behind one face (see [`RefBackend`]). In process, each update is git's own lock file,
+//! flushed before the rename, with the directory flushed after it. No file-based ref store is
+//! all-or-nothing across refs, so [`Refs::apply`] keeps the order it is given: callers put their
+//! one commit point last. Through `git update-ref` the same list is one transaction.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use git2::{ErrorClass, ErrorCode};
+
+use super::{Error, ObjectId, RefBackend, Repository, Result};
+
+/// What must stand at a ref for an update to go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Anything, or nothing.
+    Anything,
+    /// No such ref.
+    Missing,
+    /// Exactly this id.
+    Is(ObjectId),
+}
+
+/// One step of a ref transaction.
+#[derive(Clone, Debug)]
+pub struct RefUpdate {
+    /// The full ref name.
+    pub name: String,
+    /// What must stand there now.
+    pub expect: Expect,
+    /// What shall stand there; `None` deletes.
+    pub new: Option<ObjectId>,
+    /// The reflog message. `None`: no reflog is started.
+    pub log: Option<String>,
+}
+
+impl RefUpdate {
+    /// A ref that must not exist yet.
+    pub fn create(name: impl Into<String>, new: ObjectId) -> Self {
+        Self::set(name, Expect::Missing, new)
+    }
+
+    /// A ref that moves from what `expect` says to `new`.
+    pub fn set(name: impl Into<String>, expect: Expect, new: ObjectId) -> Self {
+        RefUpdate {
+            name: name.into(),
+            expect,
+            new: Some(new),
+            log: None,
+        }
+    }
+
+    /// A ref that goes away.
+    pub fn delete(name: impl Into<String>, expect: Expect) -> Self {
+        RefUpdate {
+            name: name.into(),
+            expect,
+            new: None,
+            log: None,
+        }
+    }
+
+    /// Keeps the step in a reflog, which is started where there is none.
+    pub fn logged(mut self, message: impl Into<String>) -> Self {
+        self.log = Some(message.into());
+        self
+    }
+}
+
+/// How often a step is tried again while somebody else holds git's lock on the ref.
+const TRIES: u32 = 40;
+
+/// The refs of a repository.
+pub struct Refs<'r> {
+    repository: &'r Repository,
+}
+
+impl<'r> Refs<'r> {
+    pub(super) fn new(repository: &'r Repository) -> Self {
+        Refs { repository }
+    }
+
+    /// The id that a ref holds, if there is such a ref.
+    ///
+    /// # Errors
+    /// [`Error::Ref`] when the ref is there but damaged.
+    pub fn find(&self, name: &str) -> Result<Option<ObjectId>> {
+        if self.repository.ref_backend() == RefBackend::Git {
+            return Ok(self.listed_by_git(name)?.remove(name));
+        }
+        match self.repository.raw().refname_to_id(name) {
+            Ok(id) => Ok(Some(id)),
+            Err(e) if e.code() == ErrorCode::NotFound => {
+                // `pack-refs` moves a ref from its file to the packed list: a look in between
+                // sees neither, so absence is believed only when seen twice.
+                sleep(Duration::from_micros(200));
+                match self.repository.raw().refname_to_id(name) {
+                    Ok(id) => Ok(Some(id)),
+                    Err(e) if e.code() == ErrorCode::NotFound => Ok(None),
+                    Err(e) => Err(failed("read", name, &e)),
+                }
+            }
+            Err(e) => Err(failed("read", name, &e)),
+        }
+    }
+
+    /// All refs below `prefix` (which ends in a slash), by name.
+    ///
+    /// # Errors
+    /// [`Error::Library`] or [`Error::Git`] when the store cannot be read. A single damaged ref is
+    /// left out, as git itself leaves it out of a listing.
+    pub fn list(&self, prefix: &str) -> Result<BTreeMap<String, ObjectId>> {
+        if self.repository.ref_backend() == RefBackend::Git {
+            return self.listed_by_git(prefix);
+        }
+        let mut found = BTreeMap::new();
+        for reference in self
+            .repository
+            .raw()
+            .references_glob(&format!("{prefix}*"))?
+        {
+            let reference = reference?;
+            if let (Ok(name), Some(id)) = (reference.name(), reference.target()) {
+                found.insert(name.to_owned(), id);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Carries out the steps in the given order, each under its compare-and-swap.
+    ///
+    /// In process, a step that fails leaves the earlier ones done: the last step is the commit
+    /// point and the earlier ones must be harmless alone.
+    ///
+    /// # Errors
+    /// [`Error::Moved`] when an expectation is not met, [`Error::Locked`] when git's lock on the
+    /// ref stays held, [`Error::Hook`] when a `reference-transaction` hook refuses.
+    pub fn apply(&self, updates: &[RefUpdate]) -> Result<()> {
+        if updates.is_empty() {
+            return Ok(());
+        }
+        match self.repository.ref_backend() {
+            RefBackend::Git => self.apply_by_git(updates),
+            RefBackend::InProcess => updates.iter().try_for_each(|update| self.step(update)),
+        }
+    }
+
+    fn step(&self, update: &RefUpdate) -> Result<()> {
+        let mut attempt = 0;
+        loop {
+            let error = match self.try_step(update) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            attempt += 1;
+            let again = match error.code() {
+                ErrorCode::Modified | ErrorCode::Exists | ErrorCode::NotFound => {
+                    let found = self.find(&update.name)?;
+                    let met = match update.expect {
+                        Expect::Anything => true,
+                        Expect::Missing => found.is_none(),
+                        Expect::Is(id) => found == Some(id),
+                    };
+                    if !met {
+                        return Err(Error::Moved {
+                            name: update.name.clone(),
+                            expected: match update.expect {
+                                Expect::Is(id) => Some(id),
+                                _ => None,
+                            },
+                            found,
+                        });
+                    }
+                    // The value is as expected: a passing view of `pack-refs` at work.
+                    attempt < TRIES && error.class() != ErrorClass::Reference || attempt < 4
+                }
+                ErrorCode::Locked => attempt < TRIES,
+                _ => error.class() == ErrorClass::Os && attempt < 4,
+            };
+            if !again {
+                return Err(match error.code() {
+                    ErrorCode::Locked => Error::Locked {
+                        path: self.lock_in_the_way(&update.name),
+                    },
+                    _ => failed("update", &update.name, &error),
+                });
+            }
+            sleep(nap(attempt));
+        }
+    }
+
+    fn try_step(&self, update: &RefUpdate) -> Result<(), git2::Error> {
+        let raw = self.repository.raw();
+        let name = update.name.as_str();
+        let Some(new) = update.new else {
+            let mut reference = match raw.find_reference(name) {
+                Ok(reference) => reference,
+                Err(e) if e.code() == ErrorCode::NotFound && update.expect == Expect::Anything => {
+                    return Ok(());
+                }
+                Err(e) => return Err(e),
+            };
+            if let Expect::Is(id) = update.expect
+                && reference.target() != Some(id)
+            {
+                return Err(git2::Error::new(
+                    ErrorCode::Modified,
+                    ErrorClass::Reference,
+                    "ref moved",
+                ));
+            }
+            return reference.delete();
+        };
+        if update.log.is_some() {
+            raw.reference_ensure_log(name)?;
+        }
+        let message = update.log.as_deref().unwrap_or("");
+        let standing = self.lowest_folder(name);
+        match update.expect {
+            Expect::Anything => raw.reference(name, new, true, message)?,
+            Expect::Missing => raw.reference(name, new, false, message)?,
+            Expect::Is(id) => raw.reference_matching(name, new, true, id, message)?,
+        };
+        self.flush_between(name, &standing);
+        Ok(())
+    }
+
+    /// The deepest folder on the way to a loose ref that is there already.
+    fn lowest_folder(&self, name: &str) -> PathBuf {
+        let mut at = self.path_of(name);
+        while at.pop() && !at.is_dir() {}
+        at
+    }
+
+    /// Flushes the folders in which folders for a new ref were made: from the one that stood
+    /// before down to the parent of the ref's own, which libgit2 has flushed.
+    fn flush_between(&self, name: &str, standing: &Path) {
+        let mut at = self.path_of(name);
+        at.pop();
+        while at != standing && at.pop() {
+            // A file system that cannot flush a folder has no promise to keep here.
+            let _ = Repository::flush_dir(&at);
+        }
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.repository.common_dir().join(name)
+    }
+
+    fn lock_in_the_way(&self, name: &str) -> PathBuf {
+        let packed = self.repository.common_dir().join("packed-refs.lock");
+        if packed.exists() {
+            packed
+        } else {
+            self.path_of(&format!("{name}.lock"))
+        }
+    }
+
+    fn listed_by_git(&self, pattern: &str) -> Result<BTreeMap<String, ObjectId>> {
+        let out = self
+            .repository
+            .git()
+            .args(["for-each-ref", "--format=%(objectname) %(refname)"])
+            .arg(pattern.trim_end_matches('/'))
+            .output()?;
+        let mut found = BTreeMap::new();
+        for line in String::from_utf8_lossy(&out).lines() {
+            if let Some((id, name)) = line.split_once(' ')
+                && let Ok(id) = ObjectId::from_str_ext(id, self.repository.format())
+            {
+                found.insert(name.to_owned(), id);
+            }
+        }
+        Ok(found)
+    }
+
+    fn apply_by_git(&self, updates: &[RefUpdate]) -> Result<()> {
+        let zero = "0".repeat(super::hex_len(self.repository.format()));
+        let mut input = Vec::from(*b"start\0");
+        for update in updates {
+            let old = match update.expect {
+                Expect::Anything => String::new(),
+                Expect::Missing => zero.clone(),
+                Expect::Is(id) => id.to_string(),
+            };
+            let line = match update.new {
+                Some(new) => format!("update {}\0{new}\0{old}\0", update.name),
+                None => format!("delete {}\0{old}\0", update.name),
+            };
+            input.extend_from_slice(line.as_bytes());
+        }
+        input.extend_from_slice(b"prepare\0commit\0");
+        let mut command = self
+            .repository
+            .git()
+            .with_user_hooks()
+            .args(["-c", "core.fsync=committed,reference"])
+            .args(["update-ref", "--stdin", "-z"]);
+        if let Some(message) = updates.iter().rev().find_map(|u| u.log.as_deref()) {
+            command = command.args(["--create-reflog", "-m", message]);
+        }
+        let done = command.stdin(input).run()?;
+        if done.success() {
+            return Ok(());
+        }
+        // What went wrong is told from the state, not from git's words.
+        for update in updates {
+            let found = self.find(&update.name)?;
+            let expected = match update.expect {
+                Expect::Anything => continue,
+                Expect::Missing => None,
+                Expect::Is(id) => Some(id),
+            };
+            if found != expected {
+                return Err(Error::Moved {
+                    name: update.name.clone(),
+                    expected,
+                    found,
+                });
+            }
+        }
+        let name = updates[updates.len() - 1].name.clone();
+        if self.lock_in_the_way(&name).exists() {
+            return Err(Error::Locked {
+                path: self.lock_in_the_way(&name),
+            });
+        }
+        let why = done.last_line();
+        Err(if self.repository.has_transaction_hook()? {
+            Error::Hook { name, why }
+        } else {
+            Error::Ref {
+                action: "update",
+                name,
+                why,
+            }
+        })
+    }
+}
+
+fn failed(action: &'static str, name: &str, error: &git2::Error) -> Error {
+    Error::Ref {
+        action,
+        name: name.to_owned(),
+        why: error.message().to_owned(),
+    }
+}
+
+/// A pause that grows and differs between processes: some milliseconds at first, in all two seconds.
+fn nap(attempt: u32) -> Duration {
+    let jitter = u64::from(std::process::id().wrapping_mul(2_654_435_761) >> 20) % 2_000;
+    let base = u64::from(attempt.min(25)) * 3_000;
+    Duration::from_micros(base + jitter)
+}
