@@ -17,9 +17,13 @@
 //! - [`integrate`]: proposal, merge, accept, reject, journal, undo
 //! - [`layout`]: directories for tools: lay out, capture, settle, exec
 //! - [`workspace`]: revisions and how they are published; edits, diff, base, snap
+//! - [`events`]: the log of what happened
 //! - [`git`]: the only door to Git: repository, objects, packs, trees, refs, index, `git` itself
+//! - [`disk`]: files of a working tree, no link followed
 //! - [`model`]: the words: agent ids, paths, refusal kinds
 
+pub mod disk;
+pub mod events;
 pub mod git;
 pub mod integrate;
 pub mod layout;

@@ -1,0 +1,142 @@
+//! Taking edits back, going back to an earlier revision, and letting a workspace go.
+
+use std::collections::BTreeMap;
+
+use bstr::BString;
+
+use super::{Change, Error, Kind, Published, Result, Store, Terms, Workspace, names};
+use crate::git::tree::{self, Entry};
+use crate::git::{Expect, RefUpdate};
+use crate::model::{AgentId, Refusal, RepoPath, Revision};
+
+/// What became of a workspace that was let go.
+#[derive(Clone, Debug)]
+pub struct Disposed {
+    /// Its last state.
+    pub workspace: Workspace,
+    /// The ref that keeps its edits, where it had any.
+    pub trash: Option<String>,
+}
+
+impl Store<'_> {
+    /// Takes the given paths back to the base, folders with all that is in them; everything where
+    /// no path is given. One revision, or none where nothing differs.
+    ///
+    /// # Errors
+    /// [`Error::NoPath`] for a path in neither tree; as [`Store::publish`].
+    pub fn discard(&self, agent: &AgentId, terms: Terms, paths: &[RepoPath]) -> Result<Published> {
+        self.publish(agent, terms, |workspace, staging| {
+            let base = self.base_tree(workspace)?;
+            let changed = tree::diff(staging, Some(base), Some(workspace.tree))?;
+            let (tree, touched) = if paths.is_empty() {
+                (
+                    base,
+                    changed.into_iter().map(|change| change.path).collect(),
+                )
+            } else {
+                let mut edits: BTreeMap<BString, Option<Entry>> = BTreeMap::new();
+                for path in paths {
+                    let original = tree::lookup(staging, base, path.as_bstr())?;
+                    let current = tree::lookup(staging, workspace.tree, path.as_bstr())?;
+                    if original.is_none() && current.is_none() {
+                        return Err(Error::NoPath {
+                            path: path.as_bstr().to_owned(),
+                            place: format!("workspace '{agent}' or its base"),
+                        });
+                    }
+                    edits.insert(path.as_bstr().to_owned(), original);
+                }
+                let tree = tree::edit(staging, workspace.tree, &edits)?;
+                (tree, edits.into_keys().collect::<Vec<_>>())
+            };
+            let differs = tree != workspace.tree;
+            Ok(differs.then(|| Change::new(Kind::Discard, touched, tree)))
+        })
+    }
+
+    /// Makes an earlier revision's content current again, as a new revision.
+    ///
+    /// # Errors
+    /// [`Error::NoRevision`]; as [`Store::publish`].
+    pub fn restore(&self, agent: &AgentId, terms: Terms, revision: Revision) -> Result<Published> {
+        self.publish(agent, terms, |workspace, staging| {
+            let earlier = self.load_at(agent, revision)?;
+            let changed = tree::diff(staging, Some(workspace.tree), Some(earlier.tree))?;
+            let paths = changed.into_iter().map(|change| change.path).collect();
+            let mut change = Change::new(Kind::Restore, paths, earlier.tree);
+            if earlier.base() != workspace.base() {
+                change.base = Some(earlier.base());
+            }
+            let differs = earlier.tree != workspace.tree || change.base.is_some();
+            Ok(differs.then_some(change))
+        })
+    }
+
+    /// Lets a workspace go: its refs go; edits that nobody decided on stay under
+    /// `refs/relo/trash/` and can be brought back with `overlay create --from`.
+    ///
+    /// # Errors
+    /// The refusal `conflict` when there are edits and not `force`; `materialized` when a
+    /// directory is open: settle it first, so that what it holds is saved.
+    pub fn dispose(&self, agent: &AgentId, force: bool) -> Result<Disposed> {
+        let lock = self.lock(agent)?;
+        let workspace = self.load(agent)?;
+        if self.open_directory(agent)?.is_some() {
+            let what = format!("workspace '{agent}' has a directory open; settle it first");
+            return Err(Error::refused(Refusal::Materialized, what));
+        }
+        let edited = self.base_tree(&workspace)? != workspace.tree;
+        if edited && !force {
+            let what = format!("workspace '{agent}' has edits that nobody has decided on");
+            return Err(Error::refused(Refusal::Conflict, what));
+        }
+        let disposed = self.release(&lock, workspace, edited)?;
+        crate::events::append(
+            self.repository,
+            &crate::events::Event {
+                time: self.now,
+                kind: "dispose",
+                agent: agent.as_str(),
+                session: disposed.workspace.meta.session.as_deref(),
+                revision: disposed.workspace.revision(),
+                paths: &[],
+                path_count: 0,
+            },
+        );
+        Ok(disposed)
+    }
+
+    /// Removes the refs of a workspace, the overlay first: from then on it is gone, and what is
+    /// left are pins that `recover` clears. `keep` puts its last revision in the trash before.
+    ///
+    /// # Errors
+    /// When a ref cannot be moved.
+    pub fn release(
+        &self,
+        _lock: &crate::git::Lock,
+        workspace: Workspace,
+        keep: bool,
+    ) -> Result<Disposed> {
+        let agent = workspace.agent.clone();
+        let refs = self.repository.refs();
+        let trash = keep.then(|| names::trash(&agent, workspace.revision()));
+        let mut steps = Vec::new();
+        if let Some(trash) = &trash {
+            steps.push(RefUpdate::set(trash, Expect::Anything, workspace.commit));
+        }
+        steps.push(RefUpdate::delete(
+            names::overlay(&agent),
+            Expect::Is(workspace.commit),
+        ));
+        for (name, id) in refs.list(&names::workspace(&agent))? {
+            if name != names::overlay(&agent) {
+                steps.push(RefUpdate::delete(name, Expect::Is(id)));
+            }
+        }
+        if let Some(tip) = refs.find(&names::branch(&agent))? {
+            steps.push(RefUpdate::delete(names::branch(&agent), Expect::Is(tip)));
+        }
+        refs.apply(&steps)?;
+        Ok(Disposed { workspace, trash })
+    }
+}
