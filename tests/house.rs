@@ -551,6 +551,14 @@ fn test_files(source: &Source) -> Vec<String> {
     found
 }
 
+/// Whether a file is one of the declared test modules, or lies in the folder of one.
+fn is_test(path: &str, test_files: &[String]) -> bool {
+    test_files.iter().any(|file| {
+        let folder = file.strip_suffix("mod.rs");
+        path == file || folder.is_some_and(|folder| path.starts_with(folder))
+    })
+}
+
 fn hold(rule: fn(&Source) -> Breaches, tests_too: bool) {
     let mut sources = Vec::new();
     read_sources(
@@ -565,7 +573,7 @@ fn hold(rule: fn(&Source) -> Breaches, tests_too: bool) {
     let test_files: Vec<String> = sources.iter().flat_map(test_files).collect();
     let breaches: Vec<String> = sources
         .iter()
-        .filter(|source| tests_too || !test_files.contains(&source.path))
+        .filter(|source| tests_too || !is_test(&source.path, &test_files))
         .flat_map(rule)
         .collect();
     assert!(breaches.is_empty(), "\n{}\n", breaches.join("\n"));
@@ -681,6 +689,8 @@ mod checkers {
         );
         let declared = test_files(&source("src/git/mod.rs", "#[cfg(test)] #[path] mod tests;"));
         assert_eq!(declared[0], "src/git/tests.rs");
+        assert!(is_test("src/git/tests/deep/er.rs", &declared));
+        assert!(!is_test("src/git/refs.rs", &declared));
         assert!(test_files(&source("src/a.rs", "#[cfg(test)] mod tests { mod x; }")).is_empty());
     }
 

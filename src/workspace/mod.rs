@@ -25,7 +25,7 @@ pub use error::{Error, Result};
 pub use list::Listed;
 pub use meta::{FORMAT, Kind, Metadata, Mode};
 pub use read::{Found, Side};
-pub use revision::{Change, Published, Terms};
+pub use revision::{Amend, Change, Published, Terms};
 
 use crate::git::{Commit, ObjectId, Repository};
 use crate::model::{AgentId, Revision};
