@@ -92,20 +92,16 @@ impl<'r> Refs<'r> {
         if self.repository.ref_backend() == RefBackend::Git {
             return Ok(self.listed_by_git(name)?.remove(name));
         }
-        match self.repository.raw().refname_to_id(name) {
-            Ok(id) => Ok(Some(id)),
-            Err(e) if e.code() == ErrorCode::NotFound => {
-                // `pack-refs` moves a ref from its file to the packed list: a look in between
-                // sees neither, so absence is believed only when seen twice.
-                sleep(Duration::from_micros(200));
-                match self.repository.raw().refname_to_id(name) {
-                    Ok(id) => Ok(Some(id)),
-                    Err(e) if e.code() == ErrorCode::NotFound => Ok(None),
-                    Err(e) => Err(failed("read", name, &e)),
-                }
+        // While `pack-refs` moves a ref from its file to the packed list, libgit2 may see it in
+        // neither: absence is believed only when it is seen twice.
+        for _ in 0..2 {
+            match self.repository.raw().refname_to_id(name) {
+                Ok(id) => return Ok(Some(id)),
+                Err(e) if e.code() == ErrorCode::NotFound => std::thread::yield_now(),
+                Err(e) => return Err(failed("read", name, &e)),
             }
-            Err(e) => Err(failed("read", name, &e)),
         }
+        Ok(None)
     }
 
     /// All refs below `prefix` (which ends in a slash), by name.

@@ -106,8 +106,9 @@ impl Store<'_> {
         Ok(disposed)
     }
 
-    /// Removes the refs of a workspace, the overlay first: from then on it is gone, and what is
-    /// left are pins that `recover` clears. `keep` puts its last revision in the trash before.
+    /// Removes the refs of a workspace, the overlay last: killed before, it is still a workspace
+    /// with all its edits, and the next attempt goes on. `keep` puts its last revision in the
+    /// trash before anything else.
     ///
     /// # Errors
     /// When a ref cannot be moved.
@@ -124,18 +125,16 @@ impl Store<'_> {
         if let Some(trash) = &trash {
             steps.push(RefUpdate::set(trash, Expect::Anything, workspace.commit));
         }
-        steps.push(RefUpdate::delete(
-            names::overlay(&agent),
-            Expect::Is(workspace.commit),
-        ));
+        if let Some(tip) = refs.find(&names::branch(&agent))? {
+            steps.push(RefUpdate::delete(names::branch(&agent), Expect::Is(tip)));
+        }
         for (name, id) in refs.list(&names::workspace(&agent))? {
             if name != names::overlay(&agent) {
                 steps.push(RefUpdate::delete(name, Expect::Is(id)));
             }
         }
-        if let Some(tip) = refs.find(&names::branch(&agent))? {
-            steps.push(RefUpdate::delete(names::branch(&agent), Expect::Is(tip)));
-        }
+        let overlay = RefUpdate::delete(names::overlay(&agent), Expect::Is(workspace.commit));
+        steps.push(overlay);
         refs.apply(&steps)?;
         Ok(Disposed { workspace, trash })
     }
