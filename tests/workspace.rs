@@ -249,7 +249,7 @@ fn what_cannot_be_a_base_is_left_out_and_named() {
         0,
     )
     .unwrap();
-    sandbox.write("big", &[b'x'; 3000]);
+    sandbox.write("big", [b'x'; 3000]);
     sandbox.write(".relo/own", b"never");
     sandbox.git(&["config", "relo.workspace.maxFileSize", "2k"]);
     let repository = open(&sandbox);
