@@ -1,1 +1,20 @@
-//! To be written.
+//! Directories: real files of one revision, while a tool needs them.
+//!
+//! While a directory is open it is the authority on its workspace: writes through the view are
+//! refused, and every reader imports it first. Three things make it, besides its files:
+//!
+//! - `refs/relo/vws/<agent>/exec`, the revision it was cut from. It is set before the first file is
+//!   made and goes after the last capture, so no crash leaves a directory that nobody knows of;
+//! - a git dir of its own, `<common-dir>/worktrees/relo-<agent>`: to git, the directory is a linked
+//!   worktree with a detached `HEAD`, locked against pruning;
+//! - in that git dir, our private *manifest* and *record* (see [`Directory`]), which tools never
+//!   touch. The record is written last: a directory without one was never handed to anybody.
+//!
+//! `.git/config` is never written, no hook of the user's runs, and nobody else's worktree is
+//! touched.
+
+mod directory;
+mod error;
+
+pub use directory::{Directory, Stats};
+pub use error::{Error, Result};

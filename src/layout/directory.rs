@@ -1,0 +1,235 @@
+//! An open directory: where it is, what it was cut from, and how it is known to be ours.
+//!
+//! Beside git's own files, the directory's git dir holds two of ours:
+//!
+//! - the *manifest* (`vws-manifest`): an index, byte for byte as the directory was laid out, with
+//!   every file's stat data. Tools rewrite `index`; they do not know of this one, so a capture can
+//!   tell from it what changed since;
+//! - the *record* (`vws-directory`): one JSON object that says which back end made the directory, where it
+//!   is, and from which revision. It is written last.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, ByteSlice};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Error, Result};
+use crate::git::index::IndexFile;
+use crate::git::{ObjectFormat, Repository, os_str};
+use crate::model::{AgentId, json_path, path_from_json};
+use crate::workspace::Workspace;
+
+/// The format of the record that this version writes and the highest it reads.
+const FORMAT: u64 = 1;
+/// The record's name in the git dir of a directory.
+const RECORD: &str = "vws-directory";
+/// The manifest's name there.
+const MANIFEST: &str = "vws-manifest";
+
+/// What it took to lay a directory out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stats {
+    /// Files and links written.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many threads wrote them.
+    pub threads: usize,
+}
+
+/// An open directory.
+#[derive(Clone, Debug)]
+pub struct Directory {
+    /// Whose it is.
+    pub agent: AgentId,
+    /// The directory.
+    pub path: PathBuf,
+    /// Its own git dir.
+    pub admin: PathBuf,
+    /// The revision that it was cut from; a capture compares with this, never with `HEAD`.
+    pub cut: Workspace,
+    /// The back end that made it.
+    pub backend: String,
+    /// Why that one.
+    pub reason: String,
+    /// Whether this call laid it out; otherwise it was open already.
+    pub fresh: bool,
+    /// What laying it out took.
+    pub stats: Stats,
+}
+
+impl Directory {
+    /// The index as the directory was laid out, with every file's stat data.
+    ///
+    /// # Errors
+    /// [`Error::Index`] when it is gone or damaged.
+    pub fn manifest(&self, format: ObjectFormat) -> Result<IndexFile> {
+        Ok(IndexFile::open(&self.manifest_path(), format)?)
+    }
+
+    /// Where the manifest is.
+    pub fn manifest_path(&self) -> PathBuf {
+        self.admin.join(MANIFEST)
+    }
+
+    /// The directory's own index, which tools use and rewrite.
+    pub fn index_path(&self) -> PathBuf {
+        self.admin.join("index")
+    }
+}
+
+/// The parts of an agent's directory, whether they exist or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    /// The folder that holds all directories.
+    pub(super) root: PathBuf,
+    /// The directory.
+    pub(super) path: PathBuf,
+    /// Its git dir.
+    pub(super) admin: PathBuf,
+}
+
+impl Places {
+    /// Where a new directory of `agent` goes: below `relo.workspace.root`, which is relative to the
+    /// top of the working tree, else `<top>/.relo/worktrees`, in a bare repository
+    /// `<common-dir>/relo/worktrees`.
+    pub(super) fn new(repository: &Repository, agent: &AgentId) -> Result<Self> {
+        let top = repository.work_dir();
+        let set = repository.config()?.string("relo.workspace.root");
+        let root = match (set.filter(|set| !set.is_empty()), top) {
+            (Some(set), _) => {
+                let from = top.unwrap_or(repository.common_dir());
+                from.join(expand_home(&set, repository))
+            }
+            (None, Some(top)) => top.join(".relo/worktrees"),
+            (None, None) => repository.relo_dir().join("worktrees"),
+        };
+        Ok(Places {
+            path: root.join(agent.as_str()),
+            admin: admin(repository, agent),
+            root,
+        })
+    }
+
+    /// The places of a directory that exists at `path`, perhaps made from another working tree of
+    /// the repository or under another `relo.workspace.root`.
+    pub(super) fn at(repository: &Repository, agent: &AgentId, path: &Path) -> Self {
+        Places {
+            root: path.parent().unwrap_or(path).to_owned(),
+            path: path.to_owned(),
+            admin: admin(repository, agent),
+        }
+    }
+
+    pub(super) fn record(&self) -> PathBuf {
+        self.admin.join(RECORD)
+    }
+
+    pub(super) fn manifest(&self) -> PathBuf {
+        self.admin.join(MANIFEST)
+    }
+}
+
+fn admin(repository: &Repository, agent: &AgentId) -> PathBuf {
+    let name = format!("relo-{agent}");
+    repository.common_dir().join("worktrees").join(name)
+}
+
+fn expand_home(path: &str, repository: &Repository) -> PathBuf {
+    match (
+        path.strip_prefix("~/"),
+        repository.environment().path("HOME"),
+    ) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
+/// The record of a directory that was laid out completely.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) path: PathBuf,
+    pub(super) commit: String,
+    pub(super) backend: String,
+    pub(super) reason: String,
+    pub(super) stats: Stats,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    format: u64,
+    agent: String,
+    path: Value,
+    commit: String,
+    backend: String,
+    reason: String,
+    #[serde(default)]
+    stats: Stats,
+}
+
+impl Record {
+    /// Reads the record at `file`; `None` where there is none.
+    pub(super) fn read(file: &Path, agent: &AgentId) -> Result<Option<Self>> {
+        let bytes = match fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("read", file, error)),
+        };
+        let wrong = |why: String| Error::NotOurs {
+            agent: agent.clone(),
+            path: file.to_owned(),
+            why,
+        };
+        let stored: Stored = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
+        if stored.format > FORMAT {
+            let why = format!("format {} is newer than {FORMAT}", stored.format);
+            return Err(wrong(why));
+        }
+        if stored.agent != agent.as_str() {
+            return Err(wrong(format!("it names agent '{}'", stored.agent)));
+        }
+        let path = path_from_json(&stored.path).ok_or_else(|| wrong("it has no path".into()))?;
+        Ok(Some(Record {
+            path: PathBuf::from(os_str(path.as_bstr())),
+            commit: stored.commit,
+            backend: stored.backend,
+            reason: stored.reason,
+            stats: stored.stats,
+        }))
+    }
+
+    /// Writes the record, whole or not at all.
+    pub(super) fn write(&self, file: &Path, agent: &AgentId) -> Result<()> {
+        let stored = Stored {
+            format: FORMAT,
+            agent: agent.to_string(),
+            path: json_path(path_bytes(&self.path)),
+            commit: self.commit.clone(),
+            backend: self.backend.clone(),
+            reason: self.reason.clone(),
+            stats: self.stats,
+        };
+        let mut bytes = serde_json::to_vec(&stored).expect("invariant: plain data");
+        bytes.push(b'\n');
+        replace(file, &bytes)
+    }
+}
+
+/// Puts a file in place at once and whole, in place of an older one.
+pub(super) fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder)
+        .map_err(|error| Error::io("create a file in", folder, error))?;
+    std::io::Write::write_all(&mut new, bytes).map_err(|error| Error::io("write", file, error))?;
+    new.persist(file)
+        .map_err(|error| Error::io("replace", file, error.error))?;
+    Ok(())
+}
+
+/// The bytes of a path of the file system.
+pub(super) fn path_bytes(path: &Path) -> &BStr {
+    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).as_bstr()
+}

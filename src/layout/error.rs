@@ -1,0 +1,167 @@
+//! What can go wrong with a directory, and what is refused.
+
+use std::io;
+use std::path::PathBuf;
+
+use bstr::BString;
+
+use crate::model::{AgentId, Refusal, Revision};
+use crate::{git, workspace};
+
+/// A failure or a refusal of an operation on a directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The workspace below said no, or failed.
+    #[error(transparent)]
+    Workspace(#[from] workspace::Error),
+    /// Git, or the files below it, failed.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// A tree could not be read or edited.
+    #[error(transparent)]
+    Tree(#[from] git::tree::Error),
+    /// An index could not be read or written.
+    #[error(transparent)]
+    Index(#[from] git::index::Error),
+    /// A file or folder could not be used.
+    #[error("cannot {action} '{}': {source}", .path.display())]
+    Io {
+        /// What was tried: `read`, `create`, ...
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// The workspace has no directory.
+    #[error("workspace '{agent}' has no directory open")]
+    NotOpen {
+        /// The workspace.
+        agent: AgentId,
+    },
+    /// The directory was removed behind our back; what was captured before is safe.
+    #[error("the directory '{}' of workspace '{agent}' has vanished; the workspace stands at revision {revision}", .path.display())]
+    Vanished {
+        /// The workspace.
+        agent: AgentId,
+        /// Where the directory was.
+        path: PathBuf,
+        /// The revision that is left.
+        revision: Revision,
+    },
+    /// What stands in the directory's place, or in its git dir's, is not what we made.
+    #[error("'{}' is not the directory that was made for workspace '{agent}': {why}", .path.display())]
+    NotOurs {
+        /// The workspace.
+        agent: AgentId,
+        /// The directory or git dir.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// `.relo/` cannot be hidden from the user's `git add`.
+    #[error("cannot lay out inside '{}': '.relo/' cannot be added to '{}': {source}", .top.display(), .exclude.display())]
+    Exposed {
+        /// The top of the user's working tree.
+        top: PathBuf,
+        /// The list of excluded paths.
+        exclude: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// Two paths of the revision are one on this disk.
+    #[error("paths '{first}' and '{second}' are the same on this file system")]
+    Collision {
+        /// The one that was laid out first.
+        first: BString,
+        /// The other one.
+        second: BString,
+    },
+    /// A path cannot exist on this file system.
+    #[error("path '{path}' cannot be laid out below '{}': {source}", .root.display())]
+    Unplaceable {
+        /// The path.
+        path: BString,
+        /// The directory.
+        root: PathBuf,
+        /// The system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// The directory holds what no capture can save, so it stays.
+    #[error("the directory '{}' of workspace '{agent}' is kept: '{path}' and {more} more could not be captured", .directory.display())]
+    WouldLose {
+        /// The workspace.
+        agent: AgentId,
+        /// The directory.
+        directory: PathBuf,
+        /// The first of the paths.
+        path: BString,
+        /// How many there are besides.
+        more: usize,
+        /// Why the first could not be captured.
+        kind: Refusal,
+    },
+    /// The user's command could not be started or followed.
+    #[error("cannot run '{}': {source}", .program.to_string_lossy())]
+    Command {
+        /// The program.
+        program: std::ffi::OsString,
+        /// The system's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// A rule says no; the state is unchanged.
+    #[error("{what}")]
+    Refused {
+        /// The stable kind.
+        kind: Refusal,
+        /// The sentence for people.
+        what: String,
+    },
+}
+
+impl Error {
+    /// A refusal with its stable kind.
+    pub fn refused(kind: Refusal, what: impl Into<String>) -> Self {
+        Error::Refused {
+            kind,
+            what: what.into(),
+        }
+    }
+
+    /// Wraps a system error with what was tried on which file.
+    pub fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Error::Io {
+            action,
+            path: path.into(),
+            source: source.into(),
+        }
+    }
+
+    /// The stable kind, where the error is a refusal.
+    pub fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Error::Workspace(error) => error.refusal(),
+            Error::Git(git::Error::Moved { .. }) => Some(Refusal::Moved),
+            Error::Git(git::Error::Locked { .. }) => Some(Refusal::Locked),
+            Error::Git(git::Error::Unsupported { .. }) => Some(Refusal::Unsupported),
+            Error::Vanished { .. } | Error::NotOurs { .. } => Some(Refusal::Moved),
+            Error::Exposed { .. } | Error::Collision { .. } | Error::Unplaceable { .. } => {
+                Some(Refusal::Unsupported)
+            }
+            Error::WouldLose { kind, .. } | Error::Refused { kind, .. } => Some(*kind),
+            _ => None,
+        }
+    }
+}
+
+/// The result of an operation on a directory.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
