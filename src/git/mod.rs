@@ -30,7 +30,7 @@ pub use lock::{Lock, PATIENCE};
 pub use objects::{Commit, NewCommit, Objects, Staging};
 pub use oracle::{Finished, GitCommand};
 pub use refs::{Expect, RefUpdate, Refs};
-pub use repository::{RefBackend, Repository};
+pub use repository::{Door, RefBackend, Repository};
 pub use status::StatusEntry;
 
 /// The hash that names a repository's objects: SHA-1 or SHA-256.

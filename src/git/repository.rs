@@ -63,25 +63,22 @@ impl Repository {
         Self::from_raw(raw, environment)
     }
 
-    /// Opens the same repository once more, for use by another thread.
+    /// Opens the same repository once more.
     ///
     /// # Errors
     /// As [`Repository::open`].
     pub fn reopen(&self) -> Result<Self> {
-        let raw = git2::Repository::open_ext(
-            &self.git_dir,
-            git2::RepositoryOpenFlags::NO_SEARCH,
-            std::iter::empty::<&Path>(),
-        )
-        .map_err(|e| classify(e, &self.environment))?;
-        if self.environment.path("GIT_OBJECT_DIRECTORY").is_some() {
-            let path = self.objects_dir.to_string_lossy();
-            raw.odb()?.add_disk_alternate(&path)?;
+        self.door().open()
+    }
+
+    /// What another thread needs to open the same repository: an open one belongs to its thread.
+    pub fn door(&self) -> Door {
+        Door {
+            git_dir: self.git_dir.clone(),
+            objects_dir: self.objects_dir.clone(),
+            work_dir: self.work_dir.clone(),
+            environment: self.environment.clone(),
         }
-        let mut again = Self::from_raw(raw, self.environment.clone())?;
-        again.objects_dir.clone_from(&self.objects_dir);
-        again.work_dir.clone_from(&self.work_dir);
-        Ok(again)
     }
 
     fn from_raw(raw: git2::Repository, environment: Environment) -> Result<Self> {
@@ -306,6 +303,38 @@ impl Repository {
 
     pub(super) fn raw(&self) -> &git2::Repository {
         &self.raw
+    }
+}
+
+/// A repository that can be opened once more, in any thread.
+#[derive(Clone, Debug)]
+pub struct Door {
+    git_dir: PathBuf,
+    objects_dir: PathBuf,
+    work_dir: Option<PathBuf>,
+    environment: Environment,
+}
+
+impl Door {
+    /// Opens the repository.
+    ///
+    /// # Errors
+    /// As [`Repository::open`].
+    pub fn open(&self) -> Result<Repository> {
+        let raw = git2::Repository::open_ext(
+            &self.git_dir,
+            git2::RepositoryOpenFlags::NO_SEARCH,
+            std::iter::empty::<&Path>(),
+        )
+        .map_err(|e| classify(e, &self.environment))?;
+        if self.environment.path("GIT_OBJECT_DIRECTORY").is_some() {
+            let path = self.objects_dir.to_string_lossy();
+            raw.odb()?.add_disk_alternate(&path)?;
+        }
+        let mut again = Repository::from_raw(raw, self.environment.clone())?;
+        again.objects_dir.clone_from(&self.objects_dir);
+        again.work_dir.clone_from(&self.work_dir);
+        Ok(again)
     }
 }
 
