@@ -6,10 +6,11 @@
 //!   every file's stat data. Tools rewrite `index`; they do not know of this one, so a capture can
 //!   tell from it what changed since;
 //! - the *record* (`vws-directory`): one JSON object that says which back end made the directory, where it
-//!   is, and from which revision. It is written last.
+//!   is, and from which revision.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
 
 use bstr::{BStr, ByteSlice};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ use crate::workspace::Workspace;
 const FORMAT: u64 = 1;
 /// The record's name in the git dir of a directory.
 const RECORD: &str = "vws-directory";
+/// The folder of directories that are being laid out, one for each agent.
+const NEW: &str = ".new";
 /// The manifest's name there.
 const MANIFEST: &str = "vws-manifest";
 
@@ -57,6 +60,8 @@ pub struct Directory {
     pub reason: String,
     /// Whether this call laid it out; otherwise it was open already.
     pub fresh: bool,
+    /// Where an earlier directory of the workspace was that had vanished before this call.
+    pub replaced: Option<PathBuf>,
     /// What laying it out took.
     pub stats: Stats,
 }
@@ -98,11 +103,20 @@ impl Places {
     /// `<common-dir>/relo/worktrees`.
     pub(super) fn new(repository: &Repository, agent: &AgentId) -> Result<Self> {
         let top = repository.work_dir();
+        // Called from inside another agent's directory: the new one goes beside that, or it would
+        // be removed with it.
+        if let Some(root) = root_of_own(repository) {
+            return Ok(Places {
+                path: root.join(agent.as_str()),
+                admin: admin(repository, agent),
+                root,
+            });
+        }
         let set = repository.config()?.string("relo.workspace.root");
         let root = match (set.filter(|set| !set.is_empty()), top) {
             (Some(set), _) => {
                 let from = top.unwrap_or(repository.common_dir());
-                from.join(expand_home(&set, repository))
+                without_dots(&from.join(expand_home(&set, repository)))
             }
             (None, Some(top)) => top.join(".relo/worktrees"),
             (None, None) => repository.relo_dir().join("worktrees"),
@@ -124,6 +138,11 @@ impl Places {
         }
     }
 
+    /// Where it is while it is being laid out.
+    pub(super) fn unfinished(&self, agent: &AgentId) -> PathBuf {
+        self.root.join(NEW).join(agent.as_str())
+    }
+
     pub(super) fn record(&self) -> PathBuf {
         self.admin.join(RECORD)
     }
@@ -133,9 +152,36 @@ impl Places {
     }
 }
 
+/// The folder of directories, where the repository was opened from inside one of them.
+fn root_of_own(repository: &Repository) -> Option<PathBuf> {
+    let git_dir = repository.git_dir();
+    if git_dir == repository.common_dir() {
+        return None;
+    }
+    let bytes = fs::read(git_dir.join(RECORD)).ok()?;
+    let stored: Stored = serde_json::from_slice(&bytes).ok()?;
+    let path = PathBuf::from(os_str(path_from_json(&stored.path)?.as_bstr()));
+    path.parent().map(Path::to_owned)
+}
+
 fn admin(repository: &Repository, agent: &AgentId) -> PathBuf {
     let name = format!("relo-{agent}");
     repository.common_dir().join("worktrees").join(name)
+}
+
+/// The path without `.` and `..`, as text: whether it lies in the working tree is told from it.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            part => clean.push(part),
+        }
+    }
+    clean
 }
 
 fn expand_home(path: &str, repository: &Repository) -> PathBuf {
@@ -152,6 +198,8 @@ fn expand_home(path: &str, repository: &Repository) -> PathBuf {
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) path: PathBuf,
+    /// The directory's inode number: what it is known by when its `.git` file is gone.
+    pub(super) inode: u64,
     pub(super) commit: String,
     pub(super) backend: String,
     pub(super) reason: String,
@@ -163,6 +211,7 @@ struct Stored {
     format: u64,
     agent: String,
     path: Value,
+    inode: u64,
     commit: String,
     backend: String,
     reason: String,
@@ -194,6 +243,7 @@ impl Record {
         let path = path_from_json(&stored.path).ok_or_else(|| wrong("it has no path".into()))?;
         Ok(Some(Record {
             path: PathBuf::from(os_str(path.as_bstr())),
+            inode: stored.inode,
             commit: stored.commit,
             backend: stored.backend,
             reason: stored.reason,
@@ -207,6 +257,7 @@ impl Record {
             format: FORMAT,
             agent: agent.to_string(),
             path: json_path(path_bytes(&self.path)),
+            inode: self.inode,
             commit: self.commit.clone(),
             backend: self.backend.clone(),
             reason: self.reason.clone(),
@@ -221,7 +272,9 @@ impl Record {
 /// Puts a file in place at once and whole, in place of an older one.
 pub(super) fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)
+    let mut new = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
         .map_err(|error| Error::io("create a file in", folder, error))?;
     std::io::Write::write_all(&mut new, bytes).map_err(|error| Error::io("write", file, error))?;
     new.persist(file)

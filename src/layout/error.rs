@@ -73,12 +73,12 @@ pub enum Error {
         source: io::Error,
     },
     /// Two paths of the revision are one on this disk.
-    #[error("paths '{first}' and '{second}' are the same on this file system")]
+    #[error("path '{path}' is the same as another one on the file system of '{}'", .root.display())]
     Collision {
-        /// The one that was laid out first.
-        first: BString,
-        /// The other one.
-        second: BString,
+        /// The one that was to be laid out second.
+        path: BString,
+        /// The directory.
+        root: PathBuf,
     },
     /// A path cannot exist on this file system.
     #[error("path '{path}' cannot be laid out below '{}': {source}", .root.display())]
@@ -90,20 +90,6 @@ pub enum Error {
         /// The system's answer.
         #[source]
         source: io::Error,
-    },
-    /// The directory holds what no capture can save, so it stays.
-    #[error("the directory '{}' of workspace '{agent}' is kept: '{path}' and {more} more could not be captured", .directory.display())]
-    WouldLose {
-        /// The workspace.
-        agent: AgentId,
-        /// The directory.
-        directory: PathBuf,
-        /// The first of the paths.
-        path: BString,
-        /// How many there are besides.
-        more: usize,
-        /// Why the first could not be captured.
-        kind: Refusal,
     },
     /// The user's command could not be started or followed.
     #[error("cannot run '{}': {source}", .program.to_string_lossy())]
@@ -157,7 +143,7 @@ impl Error {
             Error::Exposed { .. } | Error::Collision { .. } | Error::Unplaceable { .. } => {
                 Some(Refusal::Unsupported)
             }
-            Error::WouldLose { kind, .. } | Error::Refused { kind, .. } => Some(*kind),
+            Error::Refused { kind, .. } => Some(*kind),
             _ => None,
         }
     }

@@ -8,13 +8,15 @@
 //! - a git dir of its own, `<common-dir>/worktrees/relo-<agent>`: to git, the directory is a linked
 //!   worktree with a detached `HEAD`, locked against pruning;
 //! - in that git dir, our private *manifest* and *record* (see [`Directory`]), which tools never
-//!   touch. The record is written last: a directory without one was never handed to anybody.
+//!   touch. Only when all of that is there does the directory come into its place.
 //!
 //! `.git/config` is never written, no hook of the user's runs, and nobody else's worktree is
 //! touched.
 
 mod directory;
 mod error;
+mod queue;
+mod removal;
 
 pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
