@@ -13,10 +13,26 @@
 //! `.git/config` is never written, no hook of the user's runs, and nobody else's worktree is
 //! touched.
 
+mod admin;
+mod backend;
+mod capture;
+mod checkout;
 mod directory;
 mod error;
+mod exclude;
+mod filtered;
+mod in_use;
+mod legal;
+mod materialize;
 mod queue;
 mod removal;
+mod settle;
+mod state;
 
+pub use backend::Choice;
+pub use capture::{Captured, Made};
 pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
+pub use materialize::{Options, materialize};
+pub use settle::{Insist, Settled, capture, import, settle, sweep_trash, would_be_lost};
+pub use state::{open, vanished};

@@ -1,0 +1,144 @@
+//! The seam between directories and the ways of making one.
+//!
+//! A back end fills an empty folder with the files of one tree and writes the index that goes with
+//! them. It knows nothing of workspaces, refs or locks: [`super::materialize`] holds the agent's
+//! lock, gives it a folder that nobody else knows of, moves that into place when it is complete,
+//! and clears it away when it is not.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::checkout::Checkout;
+use super::{Error, Result, Stats};
+use crate::git::{ObjectId, Repository};
+use crate::model::Refusal;
+
+/// Which back end shall lay a directory out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The cheapest one that works here.
+    #[default]
+    Auto,
+    /// Parallel writes from the object database.
+    Checkout,
+    /// Clones of a template, where the file system shares blocks.
+    Reflink,
+    /// An overlay mount above a template.
+    Overlay,
+    /// A plain `git worktree`.
+    Worktree,
+}
+
+impl Choice {
+    /// Every choice, in the order of the manual.
+    pub const ALL: [Choice; 5] = [
+        Choice::Auto,
+        Choice::Checkout,
+        Choice::Reflink,
+        Choice::Overlay,
+        Choice::Worktree,
+    ];
+
+    /// The word in settings and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Choice::Auto => "auto",
+            Choice::Checkout => "checkout",
+            Choice::Reflink => "reflink",
+            Choice::Overlay => "overlay",
+            Choice::Worktree => "worktree",
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+
+    /// Reads the word; `automatic` is the setting's name for `auto`.
+    fn from_str(word: &str) -> Result<Self> {
+        let known = Choice::ALL.into_iter().find(|one| one.as_str() == word);
+        match known {
+            Some(choice) => Ok(choice),
+            None if word == "automatic" => Ok(Choice::Auto),
+            None => {
+                let what = format!("there is no back end '{word}'");
+                Err(Error::refused(Refusal::Unsupported, what))
+            }
+        }
+    }
+}
+
+/// One tree to be laid out.
+pub(super) struct Job<'a> {
+    /// The repository that holds it.
+    pub(super) repository: &'a Repository,
+    /// The tree.
+    pub(super) tree: ObjectId,
+    /// The empty folder to fill.
+    pub(super) into: &'a Path,
+    /// The git dir of the directory, where its `index` goes.
+    pub(super) admin: &'a Path,
+}
+
+/// A way of laying a tree out.
+pub(super) trait Backend {
+    /// Its name in records and settings.
+    fn name(&self) -> &'static str;
+
+    /// Fills the folder and writes `index` in the git dir, with true stat data and with times that
+    /// make no entry racy. What it leaves behind when it fails, the caller removes.
+    ///
+    /// # Errors
+    /// Whatever stops it: the layout is complete or it is an error.
+    fn lay_out(&self, job: &Job<'_>) -> Result<Stats>;
+}
+
+/// Picks the back end, and says why that one.
+///
+/// # Errors
+/// The refusal `unsupported` for one that this version does not have.
+pub(super) fn choose(choice: Choice) -> Result<(Box<dyn Backend>, String)> {
+    match choice {
+        Choice::Auto => Ok((
+            Box::new(Checkout),
+            "auto: the only back end of this version".to_owned(),
+        )),
+        Choice::Checkout => Ok((Box::new(Checkout), "asked for".to_owned())),
+        Choice::Reflink | Choice::Overlay | Choice::Worktree => {
+            let what = format!("back end '{choice}' is not available yet");
+            Err(Error::refused(Refusal::Unsupported, what))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn words_go_there_and_back() {
+        for choice in Choice::ALL {
+            assert_eq!(choice.as_str().parse::<Choice>().unwrap(), choice);
+        }
+        assert_eq!("automatic".parse::<Choice>().unwrap(), Choice::Auto);
+        let refused = "Checkout".parse::<Choice>().unwrap_err();
+        assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
+    }
+
+    #[test]
+    fn what_is_not_built_is_refused() {
+        for choice in [Choice::Reflink, Choice::Overlay, Choice::Worktree] {
+            let refused = choose(choice).map(|_| ()).unwrap_err();
+            assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
+        }
+        assert_eq!(choose(Choice::Auto).unwrap().0.name(), "checkout");
+    }
+}

@@ -1,0 +1,196 @@
+//! Laying a directory out.
+//!
+//! Under the agent's lock, in this order: the exec ref (from now on the workspace is known to have
+//! a directory), the git dir, the files under a name of their own, the index and its copy, the
+//! `.git` file, the record, and last the rename into place, which makes it complete. Killed anywhere
+//! before that, the directory counts as unfinished: nobody was given it, so the next call clears it
+//! away and starts afresh. A failure clears it away at once. What stands in the directory's own
+//! place is never cleared away: it may be somebody's work.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::backend::{Backend, Choice, Job, choose};
+use super::directory::{Places, Record};
+use super::state::{State, not_ours, state, unmark};
+use super::{Directory, Error, Result, Stats, admin, exclude, removal};
+use crate::git::{Expect, RefUpdate};
+use crate::model::{AgentId, Refusal, RepoPath};
+use crate::workspace::{Store, Workspace, names};
+
+/// How a directory shall be laid out.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The back end.
+    pub backend: Choice,
+    /// Only these paths; all where there is none.
+    pub pathspecs: Vec<RepoPath>,
+}
+
+/// Lays out the current revision of a workspace, or gives back the directory that is open.
+///
+/// # Errors
+/// The refusals `unsupported` (a back end or a selection of paths that this version does not have, a
+/// repository or a disk that cannot hold the directory) and `moved` (something else stands in its
+/// place); failures of Git and of the disk. Nothing is left behind then.
+pub fn materialize(store: &Store<'_>, agent: &AgentId, options: &Options) -> Result<Directory> {
+    if !options.pathspecs.is_empty() {
+        let what = "laying out only some paths is not available yet";
+        return Err(Error::refused(Refusal::Unsupported, what));
+    }
+    let (backend, reason) = choose(options.backend)?;
+    let lock = store.lock(agent)?;
+    let mut replaced = None;
+    match state(store, agent)? {
+        State::Open(directory, _) => return Ok(*directory),
+        State::Closed => {}
+        State::Unfinished(places) => clear(store, agent, &places)?,
+        State::Vanished(places) => {
+            clear(store, agent, &places)?;
+            replaced = Some(places.path);
+        }
+    }
+    let cut = store.load(agent)?;
+    let places = Places::new(store.repository(), agent)?;
+    check_root(store, agent, &places)?;
+    let pin = RefUpdate::set(names::exec(agent), Expect::Missing, cut.commit);
+    store.repository().refs().apply(&[pin])?;
+    let plan = Plan {
+        store,
+        cut: &cut,
+        places: &places,
+        backend: &*backend,
+        reason,
+    };
+    let made = plan.lay_out();
+    drop(lock);
+    match made {
+        Ok((reason, stats)) => Ok(Directory {
+            agent: agent.clone(),
+            path: places.path,
+            admin: places.admin,
+            cut,
+            backend: backend.name().to_owned(),
+            reason,
+            fresh: true,
+            replaced,
+            stats,
+        }),
+        Err(error) => {
+            // What fails here too is cleared by the next call.
+            let _ = clear(store, agent, &places);
+            Err(error)
+        }
+    }
+}
+
+/// Makes the folder for directories and sees that it is a safe place.
+fn check_root(store: &Store<'_>, agent: &AgentId, places: &Places) -> Result<()> {
+    let repository = store.repository();
+    if removal::is_there(&places.path)? {
+        // Perhaps somebody's work: it is not ours to move.
+        let why = "no directory of this workspace is open, yet something is there";
+        return Err(not_ours(agent, &places.path, why));
+    }
+    admin::clear(repository, agent, places)?;
+    let top = repository.work_dir();
+    let Some(top) = top.filter(|top| places.root.starts_with(top)) else {
+        let made = fs::create_dir_all(&places.root);
+        return made.map_err(|e| Error::io("create", &places.root, e));
+    };
+    check_folders(top, &places.root)?;
+    exclude::hide(repository, &places.root)?;
+    fs::create_dir_all(&places.root).map_err(|e| Error::io("create", &places.root, e))?;
+    check_folders(top, &places.root)
+}
+
+/// Sees that what there is on the way from `top` to `root` are folders, and no link leads out.
+fn check_folders(top: &Path, root: &Path) -> Result<()> {
+    let above = root.ancestors().take_while(|at| *at != top);
+    for at in above {
+        match fs::symlink_metadata(at) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => {
+                let what = format!("'{}' is no folder, or leads elsewhere", at.display());
+                return Err(Error::refused(Refusal::Escapes, what));
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(Error::io("look at", at, error)),
+        }
+    }
+    Ok(())
+}
+
+/// One layout on its way.
+struct Plan<'a, 'r> {
+    store: &'a Store<'r>,
+    cut: &'a Workspace,
+    places: &'a Places,
+    backend: &'a dyn Backend,
+    reason: String,
+}
+
+impl Plan<'_, '_> {
+    fn lay_out(self) -> Result<(String, Stats)> {
+        let repository = self.store.repository();
+        let (agent, places) = (&self.cut.agent, self.places);
+        admin::create(repository, agent, places, self.cut.commit)?;
+        let new = fresh_folder(places, agent)?;
+        let stats = self.backend.lay_out(&Job {
+            repository,
+            tree: self.cut.tree,
+            into: &new,
+            admin: &places.admin,
+        })?;
+        let copy = places.manifest();
+        fs::copy(places.admin.join("index"), &copy).map_err(|e| Error::io("write", &copy, e))?;
+        let file = new.join(".git");
+        fs::write(&file, admin::git_file(&places.admin))
+            .map_err(|e| Error::io("write", &file, e))?;
+        let inode = fs::symlink_metadata(&new)
+            .map_err(|e| Error::io("look at", &new, e))?
+            .ino();
+        let record = Record {
+            path: places.path.clone(),
+            inode,
+            commit: self.cut.commit.to_string(),
+            backend: self.backend.name().to_owned(),
+            reason: self.reason.clone(),
+            stats,
+        };
+        record.write(&places.record(), agent)?;
+        fs::rename(&new, &places.path).map_err(|e| Error::io("create", &places.path, e))?;
+        let _ = fs::remove_dir(new.parent().unwrap_or(&new));
+        Ok((self.reason, stats))
+    }
+}
+
+fn fresh_folder(places: &Places, agent: &AgentId) -> Result<PathBuf> {
+    let new = places.unfinished(agent);
+    if removal::is_there(&new)? {
+        removal::discard(&places.root, &new)?;
+    }
+    removal::despite_removals(|| fs::create_dir_all(&new))
+        .map_err(|e| Error::io("create", &new, e))?;
+    Ok(new)
+}
+
+/// Clears away what an unfinished or vanished directory has left: the mark last, so that a kill in
+/// between leaves what can be cleared again.
+///
+/// The caller holds the agent's lock.
+pub(super) fn clear(store: &Store<'_>, agent: &AgentId, places: &Places) -> Result<()> {
+    let new = places.unfinished(agent);
+    if removal::is_there(&new)? {
+        removal::discard(&places.root, &new)?;
+    }
+    // It goes with the last one.
+    let _ = fs::remove_dir(new.parent().unwrap_or(&new));
+    admin::clear_ours(store.repository(), agent, places)?;
+    if let Some(cut) = store.open_directory(agent)? {
+        unmark(store, agent, cut)?;
+    }
+    Ok(())
+}

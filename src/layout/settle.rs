@@ -1,0 +1,202 @@
+//! The end of a directory: capture, and removal.
+//!
+//! Nothing is removed that was not captured. When a capture fails, the directory stays; when it had
+//! to leave something out that exists nowhere else, the directory stays too, unless the caller
+//! insists. The removal is a rename (the directory is gone), the exec ref (the workspace is its own
+//! authority again), the git dir, and the deletion. Killed in between, the next call finds a
+//! vanished directory whose content was captured, or leftovers in the trash.
+
+use std::path::PathBuf;
+
+use super::capture::{self, Captured};
+use super::directory::Places;
+use super::materialize::clear;
+use super::state::{State, state, unmark};
+use super::{Directory, Error, Result, admin, in_use, removal};
+use crate::git::Lock;
+use crate::model::{AgentId, Refusal};
+use crate::workspace::{LeftOut, Store, Workspace};
+
+/// How a directory ended.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// What was captured.
+    pub captured: Captured,
+    /// The directory, where it stays: it was open before, another command is running in it, or
+    /// what was left out exists nowhere else (see [`would_be_lost`]).
+    pub kept: Option<PathBuf>,
+    /// Where the directory was, if it had vanished before: nothing could be captured.
+    pub vanished: Option<PathBuf>,
+    /// What would not be deleted, in the trash; the next removal tries again.
+    pub left_behind: Vec<PathBuf>,
+}
+
+/// Whether a directory may go although a capture had to leave things out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Insist {
+    /// It stays then.
+    #[default]
+    No,
+    /// It goes with what could not be captured.
+    Yes,
+}
+
+/// Whether what was left out is gone for good when the directory is. Ignored files are left out on
+/// purpose, and a FIFO or socket holds nothing.
+pub fn would_be_lost(left_out: &LeftOut) -> bool {
+    !matches!(left_out.kind, Refusal::Ignored | Refusal::SpecialFile)
+}
+
+/// Imports what tools did in the open directory as one revision; none where nothing differs.
+///
+/// # Errors
+/// [`Error::NotOpen`], [`Error::Vanished`], [`Error::NotOurs`]; failures of Git and of the disk. The
+/// previous revision stands then.
+pub fn capture(store: &Store<'_>, agent: &AgentId) -> Result<Captured> {
+    let lock = store.lock(agent)?;
+    match super::open(store, agent)? {
+        Some(directory) => capture::capture_locked(store, &lock, &directory),
+        None => {
+            store.load(agent)?;
+            Err(not_open(agent))
+        }
+    }
+}
+
+/// The current state of a workspace, after an import of its directory where one is open: what every
+/// reader calls first. A directory that has vanished leaves the last revision.
+///
+/// # Errors
+/// As [`capture()`], apart from a missing directory.
+pub fn import(store: &Store<'_>, agent: &AgentId) -> Result<Workspace> {
+    if store.open_directory(agent)?.is_none() {
+        return Ok(store.load(agent)?);
+    }
+    let lock = store.lock(agent)?;
+    match state(store, agent)? {
+        State::Open(directory, _) => {
+            Ok(capture::capture_locked(store, &lock, &directory)?.workspace)
+        }
+        _ => Ok(store.load(agent)?),
+    }
+}
+
+/// Captures an open directory and removes it. One that has vanished, or was never finished, is
+/// cleared away.
+///
+/// # Errors
+/// As [`capture()`], apart from [`Error::Vanished`]; the refusal `locked` while a command is running in
+/// the directory. It stays where it is then.
+pub fn settle(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Settled> {
+    let alone = in_use::alone(store.repository(), agent)?;
+    let lock = store.lock(agent)?;
+    match state(store, agent)? {
+        State::Closed => {
+            store.load(agent)?;
+            Err(not_open(agent))
+        }
+        State::Unfinished(places) => {
+            clear(store, agent, &places)?;
+            Ok(without_capture(store.load(agent)?, None))
+        }
+        State::Vanished(places) => {
+            clear(store, agent, &places)?;
+            Ok(without_capture(store.load(agent)?, Some(places.path)))
+        }
+        State::Open(directory, places) => {
+            let captured = capture::capture_locked(store, &lock, &directory)?;
+            let lost = captured.left_out.iter().any(would_be_lost);
+            let mut settled = Settled {
+                captured,
+                kept: None,
+                vanished: None,
+                left_behind: Vec::new(),
+            };
+            if lost && insist == Insist::No {
+                settled.kept = Some(directory.path);
+            } else {
+                settled.left_behind = remove(store, (alone, lock), &directory, &places)?;
+            }
+            Ok(settled)
+        }
+    }
+}
+
+/// Settles after a command, unless another one is still running in the directory.
+pub(super) fn settle_after_run(store: &Store<'_>, agent: &AgentId) -> Result<Settled> {
+    match settle(store, agent, Insist::No) {
+        Err(error) if error.refusal() == Some(Refusal::Locked) => keep(store, agent),
+        other => other,
+    }
+}
+
+/// Captures an open directory and lets it stay.
+pub(super) fn keep(store: &Store<'_>, agent: &AgentId) -> Result<Settled> {
+    let lock = store.lock(agent)?;
+    match state(store, agent)? {
+        State::Open(directory, _) => Ok(Settled {
+            captured: capture::capture_locked(store, &lock, &directory)?,
+            kept: Some(directory.path),
+            vanished: None,
+            left_behind: Vec::new(),
+        }),
+        State::Vanished(places) => Ok(without_capture(store.load(agent)?, Some(places.path))),
+        State::Closed | State::Unfinished(_) => Err(not_open(agent)),
+    }
+}
+
+fn without_capture(workspace: Workspace, vanished: Option<PathBuf>) -> Settled {
+    Settled {
+        captured: Captured {
+            workspace,
+            changed: false,
+            left_out: Vec::new(),
+            branches: Vec::new(),
+        },
+        kept: None,
+        vanished,
+        left_behind: Vec::new(),
+    }
+}
+
+fn not_open(agent: &AgentId) -> Error {
+    Error::NotOpen {
+        agent: agent.clone(),
+    }
+}
+
+/// Removes a directory whose content is captured; gives back what would not be deleted. The agent
+/// is free again as soon as the directory is out of its place.
+fn remove(
+    store: &Store<'_>,
+    locks: (Lock, Lock),
+    directory: &Directory,
+    places: &Places,
+) -> Result<Vec<PathBuf>> {
+    let aside = removal::set_aside(&places.root, &directory.path)?;
+    unmark(store, &directory.agent, directory.cut.commit)?;
+    admin::remove(store.repository(), places)?;
+    drop(locks);
+    let mut left: Vec<PathBuf> = aside.delete().into_iter().collect();
+    for more in sweep(store, places) {
+        if !left.contains(&more) {
+            left.push(more);
+        }
+    }
+    Ok(left)
+}
+
+/// Deletes what earlier removals have left in the trash.
+fn sweep(store: &Store<'_>, places: &Places) -> Vec<PathBuf> {
+    let mut left = removal::sweep(&places.root);
+    left.extend(removal::sweep(&store.repository().relo_dir()));
+    left
+}
+
+/// Deletes what interrupted removals have left behind; gives back what would not go.
+///
+/// # Errors
+/// When the settings make no sense.
+pub fn sweep_trash(store: &Store<'_>, agent: &AgentId) -> Result<Vec<PathBuf>> {
+    Ok(sweep(store, &Places::new(store.repository(), agent)?))
+}
