@@ -9,7 +9,18 @@ use std::path::Path;
 
 use bstr::{BStr, ByteSlice};
 
+use super::attributes::Conversion;
 use super::{Error, ObjectId, Repository, Result};
+
+/// The attributes that make git rewrite content.
+pub(super) const NAMES: [&str; 6] = [
+    "text",
+    "crlf",
+    "eol",
+    "filter",
+    "working-tree-encoding",
+    "ident",
+];
 
 /// What the attributes of a path say about its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,10 +92,9 @@ impl Repository {
 
     fn rewriting(&self, path: &BStr) -> Result<Rewriting> {
         let config = self.config()?;
+        let normalises = self.normalises()?;
         let autocrlf = config.string("core.autocrlf").unwrap_or_default();
-        let autocrlf = autocrlf.to_ascii_lowercase();
-        let normalises = !matches!(autocrlf.as_str(), "" | "false" | "no" | "off" | "0");
-        let writes_crlf = normalises && autocrlf != "input"
+        let writes_crlf = normalises && !autocrlf.eq_ignore_ascii_case("input")
             || config
                 .string("core.eol")
                 .is_some_and(|eol| eol.eq_ignore_ascii_case("crlf"));
@@ -96,36 +106,27 @@ impl Repository {
                 crlf: true,
             });
         };
-        let [text, crlf, eol, filter, encoding, ident] = get;
-        let set = |value: &Attribute| matches!(value, Attribute::Set | Attribute::Value(_));
-        let text = if text == Attribute::Unspecified {
-            crlf
-        } else {
-            text
-        };
-        let binary = text == Attribute::Unset;
-        let texty = !binary && (set(&text) || set(&eol) || normalises);
-        let eol_crlf = eol == Attribute::Value(b"crlf".to_vec());
-        let eol_lf = eol == Attribute::Value(b"lf".to_vec());
+        let eol_crlf = get[2] == Attribute::Value(b"crlf".to_vec());
+        let eol_lf = get[2] == Attribute::Value(b"lf".to_vec());
+        let texty = is_text(&get, normalises);
         Ok(Rewriting {
-            special: set(&filter) || set(&encoding) || ident == Attribute::Set,
+            special: is_special(&get),
             text: texty,
-            crlf: !binary && (eol_crlf || texty && writes_crlf && !eol_lf),
+            crlf: texty && (eol_crlf || writes_crlf && !eol_lf),
         })
+    }
+
+    /// Whether `core.autocrlf` makes git normalise line endings that no attribute speaks of.
+    pub(super) fn normalises(&self) -> Result<bool> {
+        let autocrlf = self.config()?.string("core.autocrlf").unwrap_or_default();
+        let off = ["", "false", "no", "off", "0"];
+        Ok(!off.iter().any(|off| autocrlf.eq_ignore_ascii_case(off)))
     }
 
     fn attributes(&self, path: &BStr) -> Result<[Attribute; 6], git2::Error> {
         let path = Path::new(super::os_str(path));
-        let names = [
-            "text",
-            "crlf",
-            "eol",
-            "filter",
-            "working-tree-encoding",
-            "ident",
-        ];
         let mut found: [Attribute; 6] = Default::default();
-        for (name, slot) in names.iter().zip(&mut found) {
+        for (name, slot) in NAMES.iter().zip(&mut found) {
             let value =
                 self.raw()
                     .get_attr_bytes(path, name, git2::AttrCheckFlags::FILE_THEN_INDEX)?;
@@ -143,10 +144,49 @@ impl Repository {
 
 /// The state of one attribute of one path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Attribute {
+pub(super) enum Attribute {
     #[default]
     Unspecified,
     Set,
     Unset,
     Value(Vec<u8>),
+}
+
+impl Attribute {
+    /// Reads the value as `git check-attr` prints it.
+    pub(super) fn from_text(text: &[u8]) -> Self {
+        match text {
+            b"unspecified" => Attribute::Unspecified,
+            b"set" => Attribute::Set,
+            b"unset" => Attribute::Unset,
+            value => Attribute::Value(value.to_vec()),
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        matches!(self, Attribute::Set | Attribute::Value(_))
+    }
+}
+
+/// What git does to a file's bytes when it stores them; the values are in the order of [`NAMES`].
+pub(super) fn conversion(values: &[Attribute; 6], normalises: bool) -> Conversion {
+    if is_special(values) {
+        Conversion::Always
+    } else if is_text(values, normalises) {
+        Conversion::LineEndings
+    } else {
+        Conversion::Never
+    }
+}
+
+fn is_special([_, _, _, filter, encoding, ident]: &[Attribute; 6]) -> bool {
+    filter.is_set() || encoding.is_set() || *ident == Attribute::Set
+}
+
+fn is_text([text, crlf, eol, ..]: &[Attribute; 6], normalises: bool) -> bool {
+    let text = match text {
+        Attribute::Unspecified => crlf,
+        text => text,
+    };
+    *text != Attribute::Unset && (text.is_set() || eol.is_set() || normalises)
 }

@@ -8,11 +8,14 @@ pub mod merge;
 pub mod pack;
 pub mod tree;
 
+mod attributes;
 mod checksum;
 mod config;
 mod environment;
 mod error;
 mod filter;
+mod head;
+mod ignore;
 mod library;
 mod lock;
 mod objects;
@@ -23,9 +26,12 @@ mod repository;
 mod scratch;
 mod status;
 
+pub use attributes::{Conversion, mentions_rewriting};
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, Result};
+pub use head::Head;
+pub use ignore::IgnoreRules;
 pub use lock::{Lock, PATIENCE};
 pub use objects::{Commit, NewCommit, Objects, Staging};
 pub use oracle::{Finished, GitCommand};
