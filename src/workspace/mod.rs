@@ -20,6 +20,7 @@ pub(crate) use base::max_file_size;
 pub use base::{Base, LeftOut};
 pub use create::{Created, From, NewWorkspace};
 pub use dispose::Disposed;
+pub(crate) use edit::check_link;
 pub use edit::{Edit, Editor};
 pub use error::{Error, Result};
 pub use list::Listed;

@@ -1,5 +1,6 @@
 //! The refs of a workspace, by name. The table is in design.md, section 3.
 
+use crate::git::ObjectId;
 use crate::model::{AgentId, Revision};
 
 /// Where all workspaces live.
@@ -31,6 +32,11 @@ pub fn exec(agent: &AgentId) -> String {
 /// A pinned revision.
 pub fn snap(agent: &AgentId, revision: Revision) -> String {
     format!("{WORKSPACES}{agent}/snap/{revision}")
+}
+
+/// A commit that a tool made in a directory and that nothing else keeps.
+pub fn stray(agent: &AgentId, commit: ObjectId) -> String {
+    format!("{WORKSPACES}{agent}/stray/{commit}")
 }
 
 /// All refs of one workspace.
