@@ -32,7 +32,7 @@ mod settle;
 mod state;
 
 pub use backend::Choice;
-pub use capture::{Captured, Made};
+pub use capture::{Captured, Made, capture_directory, read_live};
 pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
 pub use exec::{Command, ExitKind, Finished, exec};
