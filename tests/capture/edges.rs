@@ -74,9 +74,9 @@ fn as_git_add_all() {
         ),
     ];
     for (name, script, left_out) in rows {
-        let laid = Laid::new(base);
+        let mut laid = Laid::new(base);
         laid.sh(script);
-        println!("row: {name}");
+        laid.row = (*name).to_owned();
         laid.expect(left_out);
     }
 }
@@ -218,7 +218,7 @@ fn left_out_without_stopping_the_rest() {
         ),
     ];
     for (name, script, changes, left_out) in rows {
-        let laid = Laid::new(base);
+        let mut laid = Laid::new(base);
         laid.sandbox
             .git(&["config", "relo.workspace.maxFileSize", "4k"]);
         laid.sh(script);
@@ -231,7 +231,7 @@ fn left_out_without_stopping_the_rest() {
                 None => files.remove(path),
             };
         }
-        println!("row: {name}");
+        laid.row = (*name).to_owned();
         laid.expect_files(&files.into_iter().collect::<Vec<_>>(), left_out);
     }
 }

@@ -38,6 +38,8 @@ pub(crate) fn environment(sandbox: &Sandbox) -> Environment {
 pub(crate) struct Laid {
     pub(crate) sandbox: Sandbox,
     pub(crate) directory: Directory,
+    /// The row of a table that a failure names.
+    pub(crate) row: String,
 }
 
 impl Laid {
@@ -84,7 +86,11 @@ impl Laid {
             stats: Stats::default(),
         };
         write_manifest(&repository, &directory);
-        Laid { sandbox, directory }
+        Laid {
+            sandbox,
+            directory,
+            row: String::new(),
+        }
     }
 
     pub(crate) fn path(&self, path: impl AsRef<Path>) -> PathBuf {
@@ -190,8 +196,13 @@ impl Laid {
     #[track_caller]
     pub(crate) fn expect(&self, left_out: &[(&str, &str)]) -> Captured {
         let captured = self.capture();
-        assert_eq!(self.overlay(), self.added());
-        assert_eq!(self.left_out(&captured), self.wanted(left_out));
+        assert_eq!(self.overlay(), self.added(), "{}", self.row);
+        assert_eq!(
+            self.left_out(&captured),
+            self.wanted(left_out),
+            "{}",
+            self.row
+        );
         self.check_repeat(&captured);
         captured
     }
@@ -204,8 +215,13 @@ impl Laid {
         left_out: &[(&str, &str)],
     ) -> Captured {
         let captured = self.capture();
-        assert_eq!(self.files(), self.wanted(files));
-        assert_eq!(self.left_out(&captured), self.wanted(left_out));
+        assert_eq!(self.files(), self.wanted(files), "{}", self.row);
+        assert_eq!(
+            self.left_out(&captured),
+            self.wanted(left_out),
+            "{}",
+            self.row
+        );
         self.check_repeat(&captured);
         captured
     }
@@ -242,7 +258,7 @@ impl Laid {
     #[track_caller]
     fn check_repeat(&self, first: &Captured) {
         let second = self.capture();
-        assert!(!second.changed, "the second capture published");
+        assert!(!second.changed, "published twice: {}", self.row);
         assert_eq!(second.workspace.commit, first.workspace.commit);
         assert_eq!(second.left_out, first.left_out);
         self.sandbox

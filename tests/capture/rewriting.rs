@@ -101,7 +101,7 @@ fn as_git_add_all() {
         ),
     ];
     for (name, setup, script) in rows {
-        let laid = Laid::new(|sandbox| {
+        let mut laid = Laid::new(|sandbox| {
             setup(sandbox);
             for folder in ["", "sub/", "sub/deep/"] {
                 sandbox.write(format!("{folder}lf.txt"), "one\ntwo\n");
@@ -115,7 +115,7 @@ fn as_git_add_all() {
                  printf '$Id: 123 $\\n' > $d/id.txt; touch $d/same.txt; done",
         );
         laid.sh(script);
-        println!("row: {name}");
+        laid.row = (*name).to_owned();
         laid.expect(&[]);
     }
 }
