@@ -1,6 +1,10 @@
 //! Files of a working tree, by directory handles: no link is followed at any component, so a path
 //! of the repository cannot lead outside it, whatever somebody swaps in meanwhile.
 
+mod write;
+
+pub use write::{Point, WorkTree};
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;

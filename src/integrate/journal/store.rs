@@ -1,0 +1,274 @@
+//! Entries in the repository: begun, amended and ended, under the lock of their working tree.
+
+use std::path::PathBuf;
+
+use bstr::{BString, ByteSlice};
+
+use super::entry::{Entry, JournalId, Kind, State, Step};
+use super::form;
+use super::{Error, Result};
+use crate::disk::WorkTree;
+use crate::git::tree::{self, Entry as TreeEntry};
+use crate::git::{
+    self, Expect, Lock, NewCommit, ObjectId, ObjectKind, PATIENCE, RefUpdate, Staging,
+};
+use crate::workspace::{Store, names};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// How often a number is taken anew because somebody without our lock took it.
+const TRIES: usize = 8;
+
+/// What the caller decides when an entry ends: given the entry with its final outcomes, it stages
+/// what it needs and returns the ref updates that record the decisions. They are carried out just
+/// before the entry is marked as ended, and must be harmless when carried out twice: after a crash in
+/// between, recovery asks again.
+pub type Decide<'d> = &'d mut dyn FnMut(&Entry, &mut Staging<'_>) -> Result<Vec<RefUpdate>>;
+
+/// A new entry.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// What it is.
+    pub kind: Kind,
+    /// What it does.
+    pub steps: Vec<Step>,
+    /// Whatever else the caller wants to find again.
+    pub extra: Map<String, Value>,
+}
+
+/// The journal of a working tree, locked: one accept, undo or recovery at a time.
+pub struct Journal<'r> {
+    pub(super) store: Store<'r>,
+    pub(super) top: PathBuf,
+    pub(super) executable_bit: bool,
+    worktree: Option<BString>,
+    _lock: Lock,
+}
+
+impl<'r> Journal<'r> {
+    /// Takes the lock of the working tree, waiting for another accept or undo to end.
+    ///
+    /// # Errors
+    /// [`git::Error::Locked`] after [`PATIENCE`], [`git::Error::NoWorkTree`] in a bare repository.
+    pub fn lock(store: Store<'r>) -> Result<Self> {
+        let repository = store.repository();
+        let top = repository.require_work_dir()?.to_owned();
+        let worktree = worktree_name(store);
+        let mut name = BString::from("accept");
+        if let Some(worktree) = &worktree {
+            name.push(b'-');
+            name.extend_from_slice(worktree);
+        }
+        let folder = repository.relo_dir().join("locks");
+        let lock = Lock::exclusive(&folder.join(git::os_str(name.as_bstr())), PATIENCE)?;
+        let executable_bit = repository.config()?.bool("core.filemode")?.unwrap_or(true);
+        Ok(Journal {
+            store,
+            top,
+            executable_bit,
+            worktree,
+            _lock: lock,
+        })
+    }
+
+    /// The linked worktree that this is; `None` for the main one.
+    pub fn worktree(&self) -> Option<&BString> {
+        self.worktree.as_ref()
+    }
+
+    pub(super) fn disk(&self) -> WorkTree<'_> {
+        WorkTree::new(&self.top, self.executable_bit)
+    }
+
+    /// Begins an entry: when this returns, the pre-images, the results and the intention are
+    /// durable, and nothing has been written to the working tree.
+    ///
+    /// `staging` holds the blobs that the steps name; those that it does not hold are copied from
+    /// the object database. Permission bits and folders are looked up on disk.
+    ///
+    /// # Errors
+    /// When objects or the ref cannot be written; then nothing may be written to the working tree.
+    pub fn begin(&self, draft: Draft, mut staging: Staging<'_>) -> Result<Entry> {
+        let folders = self.folders(&draft.steps);
+        let mut entry = Entry {
+            id: JournalId::FIRST,
+            commit: self.store.repository().empty_tree()?,
+            kind: draft.kind,
+            state: State::Open,
+            worktree: self.worktree.clone(),
+            time: self.store.now(),
+            steps: draft.steps,
+            folders,
+            extra: draft.extra,
+        };
+        self.note_permissions(&mut entry.steps);
+        let blobs = blobs(&mut staging, &entry)?;
+        let path = self.store.repository().relo_dir().join("locks/journal");
+        let _numbers = Lock::exclusive(&path, PATIENCE)?;
+        entry.id = self.next_id()?;
+        // Staged once more per try would grow the pack; one entry.json per number is small.
+        let held = {
+            entry.commit = self.stage(&mut staging, &entry, &blobs, None)?;
+            staging.publish().map_err(Error::from)?
+        };
+        let mut tries = 0;
+        loop {
+            let name = names::journal(&entry.id.to_string());
+            let step = RefUpdate::create(name, entry.commit);
+            match self.store.repository().refs().apply(&[step]) {
+                Ok(()) => break,
+                Err(git::Error::Moved { .. }) if tries < TRIES => {
+                    tries += 1;
+                    entry.id = self.next_id()?.max(entry.id.next());
+                    let mut again = Staging::new(self.store.repository())?;
+                    entry.commit = self.stage(&mut again, &entry, &blobs, None)?;
+                    // The first pack is still held, so the blobs are safe until the ref names them.
+                    drop(again.publish()?);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(held) = held {
+            let _ = held.release();
+            self.store.repository().tidy_packs();
+        }
+        Ok(entry)
+    }
+
+    /// Ends an entry: records what became of each step, together with the caller's decisions.
+    ///
+    /// # Errors
+    /// Whatever `decide` returns; failures of Git. The entry is open then, and recovery ends it.
+    pub fn finish(&self, entry: &mut Entry, decide: Decide<'_>) -> Result<()> {
+        self.end(entry, State::Done, decide)
+    }
+
+    pub(super) fn end(&self, entry: &mut Entry, state: State, decide: Decide<'_>) -> Result<()> {
+        let mut staging = Staging::new(self.store.repository())?;
+        let mut ended = entry.clone();
+        ended.state = state;
+        let mut updates = decide(&ended, &mut staging)?;
+        if let Kind::Undo { of } = ended.kind {
+            updates.extend(self.mark_undone(of, &ended, &mut staging)?);
+        }
+        let (commit, update) = self.next_state(&mut staging, &ended)?;
+        updates.push(update);
+        self.store.put(staging, &updates)?;
+        ended.commit = commit;
+        *entry = ended;
+        Ok(())
+    }
+
+    /// Records a changed step before it is carried out: its new pre-image and result are durable
+    /// when this returns.
+    pub(super) fn amend(&self, entry: &mut Entry, mut staging: Staging<'_>) -> Result<()> {
+        let (commit, update) = self.next_state(&mut staging, entry)?;
+        self.store.put(staging, &[update])?;
+        entry.commit = commit;
+        Ok(())
+    }
+
+    /// Stages a new state of an entry and gives the ref update that makes it current.
+    fn next_state(
+        &self,
+        staging: &mut Staging<'_>,
+        entry: &Entry,
+    ) -> Result<(ObjectId, RefUpdate)> {
+        let blobs = blobs(staging, entry)?;
+        let commit = self.stage(staging, entry, &blobs, Some(entry.commit))?;
+        let name = names::journal(&entry.id.to_string());
+        Ok((
+            commit,
+            RefUpdate::set(name, Expect::Is(entry.commit), commit),
+        ))
+    }
+
+    /// The steps of `of` that this undo has taken back are marked in it, so that whether an entry
+    /// is undone is told from the entry alone.
+    fn mark_undone(
+        &self,
+        of: JournalId,
+        undo: &Entry,
+        staging: &mut Staging<'_>,
+    ) -> Result<Vec<RefUpdate>> {
+        let mut original = super::load(self.store, of)?;
+        let mut marked = false;
+        for step in &mut original.steps {
+            let mut taken_back = undo.written().chain(undo.identical());
+            if step.undone.is_none() && taken_back.any(|back| back.path == step.path) {
+                step.undone = Some(undo.id);
+                marked = true;
+            }
+        }
+        if !marked {
+            return Ok(Vec::new());
+        }
+        let (_, update) = self.next_state(staging, &original)?;
+        Ok(vec![update])
+    }
+
+    fn stage(
+        &self,
+        staging: &mut Staging<'_>,
+        entry: &Entry,
+        blobs: &BTreeMap<BString, Option<TreeEntry>>,
+        parent: Option<ObjectId>,
+    ) -> Result<ObjectId> {
+        let text = form::write(entry);
+        let id = staging.add(ObjectKind::Blob, &text)?;
+        let mut edits = blobs.clone();
+        let mode = tree::REGULAR;
+        edits.insert("entry.json".into(), Some(TreeEntry { mode, id }));
+        // Earlier pre-images stay in the tree of the parent, which history keeps.
+        let empty = tree::empty_tree(self.store.repository().format());
+        let tree = tree::edit(staging, empty, &edits)?;
+        let parents: Vec<ObjectId> = parent.into_iter().collect();
+        let message = form::subject(entry);
+        Ok(staging.commit(&NewCommit {
+            tree,
+            parents: &parents,
+            time: self.store.now(),
+            message: message.as_bytes(),
+        })?)
+    }
+
+    fn next_id(&self) -> Result<JournalId> {
+        let refs = self.store.repository().refs().list(names::JOURNAL)?;
+        let ids = refs.keys().filter_map(|name| id_of_ref(name));
+        Ok(ids.max().map_or(JournalId::FIRST, JournalId::next))
+    }
+}
+
+/// The number in the name of a journal ref.
+pub(super) fn id_of_ref(name: &str) -> Option<JournalId> {
+    name.strip_prefix(names::JOURNAL)?.parse().ok()
+}
+
+/// The name of the linked worktree that a repository was opened in; `None` for the main one.
+pub(super) fn worktree_name(store: Store<'_>) -> Option<BString> {
+    let repository = store.repository();
+    if repository.git_dir() == repository.common_dir() {
+        return None;
+    }
+    let name = repository.git_dir().file_name()?;
+    Some(std::os::unix::ffi::OsStrExt::as_bytes(name).into())
+}
+
+/// Stages the blobs that an entry names, and gives their places in its tree.
+fn blobs(staging: &mut Staging<'_>, entry: &Entry) -> Result<BTreeMap<BString, Option<TreeEntry>>> {
+    let mut places = BTreeMap::new();
+    let states = entry
+        .steps
+        .iter()
+        .flat_map(|step| [step.before, step.after]);
+    for state in states.flatten() {
+        let place = BString::from(format!("blobs/{}", state.id));
+        if places.contains_key(&place) {
+            continue;
+        }
+        staging.copy(state.id, ObjectKind::Blob)?;
+        let mode = tree::REGULAR;
+        places.insert(place, Some(TreeEntry { mode, id: state.id }));
+    }
+    Ok(places)
+}
