@@ -1,9 +1,17 @@
 //! Files of a working tree, by directory handles: no link is followed at any component, so a path
 //! of the repository cannot lead outside it, whatever somebody swaps in meanwhile.
+//!
+//! Reading is here; [`state()`] tells apart what may stand at a path, and [`WorkTree`] writes.
 
+mod folders;
+mod state;
+mod swap;
+#[cfg(test)]
+mod tests;
 mod write;
 
-pub use write::{Point, WorkTree};
+pub use state::{Content, Obstacle, Seal, state};
+pub use write::{Fault, New, Point, Probe, Spot, Swap, WorkTree, is_temporary, with_execute_bit};
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,11 +23,11 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, openat, readlinkat, stat
 use rustix::io::Errno;
 
 /// Git's mode for a regular file.
-const REGULAR: u32 = 0o100644;
+pub const REGULAR: u32 = 0o100644;
 /// Git's mode for an executable file.
-const EXECUTABLE: u32 = 0o100755;
+pub const EXECUTABLE: u32 = 0o100755;
 /// Git's mode for a symbolic link.
-const LINK: u32 = 0o120000;
+pub const LINK: u32 = 0o120000;
 
 /// Why a path gave no bytes.
 #[derive(Debug)]
@@ -133,47 +141,4 @@ pub fn read_at(folder: &OwnedFd, name: &BStr, limit: u64) -> Result<Vec<u8>, Unr
         return Err(Unread::TooLarge);
     }
     Ok(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use std::os::unix::fs::symlink;
-
-    #[test]
-    fn links_are_read_and_never_followed() {
-        let top = tempfile::tempdir().unwrap();
-        let top = top.path();
-        std::fs::create_dir(top.join("d")).unwrap();
-        std::fs::write(top.join("d/f"), "x").unwrap();
-        symlink("d", top.join("l")).unwrap();
-        symlink("d/f", top.join("m")).unwrap();
-        assert_eq!(read(top, "d/f".into(), 9).unwrap(), b"x");
-        assert_eq!(read(top, "m".into(), 9).unwrap(), b"d/f");
-        assert!(matches!(read(top, "l/f".into(), 9), Err(Unread::Gone)));
-        assert!(matches!(read(top, "d".into(), 9), Err(Unread::Gone)));
-        assert!(matches!(read(top, "d/f/g".into(), 9), Err(Unread::Gone)));
-        assert!(matches!(read(top, "d/f".into(), 0), Err(Unread::TooLarge)));
-        assert_eq!(mode(top, "m".into(), true), Some(LINK));
-        assert_eq!(mode(top, "d".into(), true), None);
-    }
-
-    #[test]
-    fn a_fifo_is_never_opened() {
-        let top = tempfile::tempdir().unwrap();
-        let path = top.path().join("p");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &path,
-            FileType::Fifo,
-            Mode::RUSR | Mode::WUSR,
-            0,
-        )
-        .unwrap();
-        assert!(matches!(
-            read(top.path(), "p".into(), 9),
-            Err(Unread::Special)
-        ));
-    }
 }

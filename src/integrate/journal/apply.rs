@@ -1,11 +1,15 @@
 //! Carrying out the steps of an entry.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::entry::{Entry, Step};
-use super::{Journal, Result};
-use crate::disk::Point;
-use crate::model::Refusal;
+use bstr::BString;
+
+use super::entry::{Entry, Outcome, Step};
+use super::one::{At, Progress, Verdict};
+use super::{Error, Journal, Result};
+use crate::disk::{Point, Probe};
+use crate::model::{Refusal, RepoPath};
 
 /// What stands at a path, as the callback for a changed path sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,15 +44,222 @@ pub fn go_on(_: Point) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
+/// Up to so many files are flushed one by one; more, with all of the file system.
+const FLUSH_EACH: usize = 16;
+
 impl Journal<'_> {
-    /// Carries out the steps of an open entry, group by group. What became of each stands in
-    /// [`Step::outcome`]; nothing is recorded before [`Journal::finish`].
+    /// Carries out the steps of an open entry, group by group; within a group what is removed goes
+    /// first. What became of each stands in [`Step::outcome`]; nothing is recorded before
+    /// [`Journal::finish`].
+    ///
+    /// All new content is written and flushed beside the paths before the first path changes, so a
+    /// full disk is found out while nothing has happened yet.
     ///
     /// # Errors
     /// Failures of Git, and whatever a hook returns. The entry is open then, and recovery ends it.
     /// A path that cannot be written is an outcome and no error.
-    pub fn apply(&self, entry: &mut Entry, hooks: &mut Hooks<'_>) -> Result<()> {
-        let _ = (entry, hooks);
-        todo!("next commit")
+    pub fn apply(&self, entry: &mut Entry, hooks: &mut Hooks<'_>) -> Result<Vec<BString>> {
+        let groups = groups(entry);
+        let mut all: Vec<Progress> = entry.steps.iter().map(|_| Progress::default()).collect();
+        let mut kept = Vec::new();
+        let flush = entry.steps.len() <= FLUSH_EACH;
+        for index in groups.iter().flatten() {
+            if dead(entry, *index) {
+                continue;
+            }
+            let prepared = self.prepare(entry, *index, &mut all[*index], hooks, flush)?;
+            note(entry, *index, prepared);
+        }
+        if !flush && let Err(fault) = self.disk().flush_all() {
+            // Then each is flushed as it is swapped in: prepared anew.
+            drop(fault);
+            all.iter_mut().for_each(|progress| progress.at = At::Start);
+        }
+        for group in &groups {
+            if !self.carry_out_group(entry, group, &mut all, hooks)? {
+                self.take_back_group(entry, group, &all, (&mut kept, &mut *hooks.at))?;
+            }
+        }
+        self.flush_folders(entry);
+        for group in &groups {
+            if !self.settle_group(entry, group, &mut all, hooks)? {
+                self.take_back_group(entry, group, &all, (&mut kept, &mut *hooks.at))?;
+            }
+        }
+        self.prune(entry);
+        for (progress, step) in all.into_iter().zip(&entry.steps) {
+            let folder = step.path.parent();
+            kept.extend(progress.kept.map(|name| beside(folder.as_ref(), name)));
+        }
+        if (hooks.at)(Point::Ending).is_break() {
+            return Err(Error::Stopped);
+        }
+        Ok(kept)
+    }
+
+    fn carry_out_group(
+        &self,
+        entry: &mut Entry,
+        group: &[usize],
+        all: &mut [Progress],
+        hooks: &mut Hooks<'_>,
+    ) -> Result<bool> {
+        for index in group {
+            if dead(entry, *index) {
+                return Ok(false);
+            }
+            if entry.steps[*index].outcome == Outcome::Identical {
+                continue;
+            }
+            if matches!(all[*index].at, At::Waiting) {
+                self.clear_the_way(entry, *index, all, hooks)?;
+            }
+            let done = self.carry_out(entry, *index, &mut all[*index], hooks)?;
+            note(entry, *index, done);
+            if is_dead(&entry.steps[*index].outcome) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Empties the folder at a step's path: what its group has removed from there lies beside its
+    /// old path still, and goes (it is in the journal), then the folders.
+    fn clear_the_way(
+        &self,
+        entry: &mut Entry,
+        index: usize,
+        all: &mut [Progress],
+        hooks: &mut Hooks<'_>,
+    ) -> Result<()> {
+        let (path, group) = (entry.steps[index].path.clone(), entry.steps[index].group);
+        for other in 0..entry.steps.len() {
+            let step = &entry.steps[other];
+            if step.group == group && step.path.starts_with_dir(path.as_bstr()) {
+                let settled = self.settle(entry, other, &mut all[other], hooks)?;
+                note(entry, other, settled);
+            }
+        }
+        self.prune_below(entry, path.as_bstr());
+        Ok(())
+    }
+
+    fn settle_group(
+        &self,
+        entry: &mut Entry,
+        group: &[usize],
+        all: &mut [Progress],
+        hooks: &mut Hooks<'_>,
+    ) -> Result<bool> {
+        if group.iter().any(|index| dead(entry, *index)) {
+            return Ok(true);
+        }
+        for index in group {
+            if entry.steps[*index].outcome == Outcome::Identical {
+                continue;
+            }
+            let settled = self.settle(entry, *index, &mut all[*index], hooks)?;
+            note(entry, *index, settled);
+            match &mut entry.steps[*index].outcome {
+                outcome @ Outcome::Pending => *outcome = Outcome::Written,
+                outcome if is_dead(outcome) => return Ok(false),
+                _ => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes back all of a group; its refused or failed steps stay refused or failed.
+    fn take_back_group(
+        &self,
+        entry: &mut Entry,
+        group: &[usize],
+        all: &[Progress],
+        (kept, probe): (&mut Vec<BString>, Probe<'_>),
+    ) -> Result<()> {
+        for index in group.iter().rev() {
+            let swapped = matches!(all[*index].at, At::Swapped { .. } | At::Over);
+            let back = match &entry.steps[*index].outcome {
+                Outcome::Identical => Outcome::RolledBack,
+                Outcome::Pending | Outcome::Written if swapped => {
+                    self.take_back(entry, *index, kept, &mut *probe)?
+                }
+                // Its path was never changed, or it is back as it was.
+                other => {
+                    let dead = is_dead(other).then(|| other.clone());
+                    self.sweep(entry, *index, kept)?;
+                    dead.unwrap_or(Outcome::RolledBack)
+                }
+            };
+            entry.steps[*index].outcome = back;
+        }
+        Ok(())
+    }
+
+    /// Flushes each folder that the entry changed something in.
+    pub(super) fn flush_folders(&self, entry: &Entry) {
+        let mut last = None;
+        let mut paths: Vec<_> = entry.steps.iter().map(|step| &step.path).collect();
+        paths.sort_by_key(|path| path.parent());
+        for path in paths {
+            let folder = Some(path.parent());
+            if folder != last {
+                self.disk().flush_folder(path.as_bstr());
+                last = folder;
+            }
+        }
+    }
+}
+
+/// The steps by group, in the order in which the groups appear; what is removed comes first.
+pub(super) fn groups(entry: &Entry) -> Vec<Vec<usize>> {
+    let mut order: Vec<u32> = Vec::new();
+    let mut members: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (index, step) in entry.steps.iter().enumerate() {
+        let group = members.entry(step.group).or_insert_with(|| {
+            order.push(step.group);
+            Vec::new()
+        });
+        group.push(index);
+    }
+    let mut groups = Vec::with_capacity(order.len());
+    for number in order {
+        let mut group = members.remove(&number).unwrap_or_default();
+        group.sort_by_key(|index| entry.steps[*index].after.is_some());
+        groups.push(group);
+    }
+    groups
+}
+
+/// Whether a step's group cannot land any more.
+fn dead(entry: &Entry, index: usize) -> bool {
+    let group = entry.steps[index].group;
+    let mut members = entry.steps.iter().filter(|step| step.group == group);
+    members.any(|step| is_dead(&step.outcome))
+}
+
+pub(super) fn is_dead(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Refused(_) | Outcome::Failed(_) | Outcome::RolledBack | Outcome::Overtaken
+    )
+}
+
+fn note(entry: &mut Entry, index: usize, verdict: Verdict) {
+    if let Verdict::Not(outcome) = verdict {
+        entry.steps[index].outcome = outcome;
+    }
+}
+
+/// The path of a file in the folder of a step.
+fn beside(folder: Option<&RepoPath>, name: BString) -> BString {
+    match folder {
+        None => name,
+        Some(folder) => {
+            let mut path = folder.as_bstr().to_owned();
+            path.push(b'/');
+            path.extend_from_slice(&name);
+            path
+        }
     }
 }

@@ -19,11 +19,13 @@
 //! - An entry is carried out, recovered and undone in the working tree that it was made in.
 
 mod apply;
+mod back;
 mod entry;
 mod error;
 mod folders;
 mod form;
 mod list;
+mod one;
 mod recover;
 mod store;
 

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use bstr::{BString, ByteSlice};
 
-use super::entry::{Entry, JournalId, Kind, State, Step};
+use super::entry::{Entry, FileState, JournalId, Kind, State, Step};
 use super::form;
 use super::{Error, Result};
-use crate::disk::WorkTree;
+use crate::disk::{self, WorkTree};
 use crate::git::tree::{self, Entry as TreeEntry};
 use crate::git::{
     self, Expect, Lock, NewCommit, ObjectId, ObjectKind, PATIENCE, RefUpdate, Staging,
 };
+use crate::model::RepoPath;
 use crate::workspace::{Store, names};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -76,6 +77,35 @@ impl<'r> Journal<'r> {
         self.worktree.as_ref()
     }
 
+    /// The store below.
+    pub fn store(&self) -> Store<'r> {
+        self.store
+    }
+
+    /// Whether a path holds exactly this: type, execute bit and bytes. What is in the way, or not to
+    /// be read, is not this.
+    ///
+    /// # Errors
+    /// When it cannot be hashed.
+    pub fn holds(&self, path: &RepoPath, state: Option<&FileState>) -> Result<bool> {
+        match self.disk().state(path.as_bstr()) {
+            Ok(found) => self.is(found.as_ref(), state),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// All permission bits of the file at a path; `None` where there is no file.
+    pub(in crate::integrate) fn permissions(&self, path: &RepoPath) -> Option<u32> {
+        let stat = disk::stat(&self.top, path.as_bstr()).ok()?;
+        let mode = disk::mode_of(&stat, true)?;
+        (mode != disk::LINK).then_some(stat.st_mode & 0o7777)
+    }
+
+    /// Ends an entry whose only group did not land; there is nothing to decide.
+    pub(in crate::integrate) fn give_up(&self, entry: &mut Entry) -> Result<()> {
+        self.end(entry, State::RolledBack, &mut |_, _| Ok(Vec::new()))
+    }
+
     pub(super) fn disk(&self) -> WorkTree<'_> {
         WorkTree::new(&self.top, self.executable_bit)
     }
@@ -88,8 +118,18 @@ impl<'r> Journal<'r> {
     ///
     /// # Errors
     /// When objects or the ref cannot be written; then nothing may be written to the working tree.
-    pub fn begin(&self, draft: Draft, mut staging: Staging<'_>) -> Result<Entry> {
-        let folders = self.folders(&draft.steps);
+    pub fn begin(&self, draft: Draft, staging: Staging<'_>) -> Result<Entry> {
+        self.begin_after(draft, staging, None)
+    }
+
+    /// As [`Journal::begin`], for an undo of `original`: what that one made may go.
+    pub(in crate::integrate) fn begin_after(
+        &self,
+        draft: Draft,
+        mut staging: Staging<'_>,
+        original: Option<&Entry>,
+    ) -> Result<Entry> {
+        let folders = self.folders(&draft.steps, original);
         let mut entry = Entry {
             id: JournalId::FIRST,
             commit: self.store.repository().empty_tree()?,
@@ -102,13 +142,15 @@ impl<'r> Journal<'r> {
             extra: draft.extra,
         };
         self.note_permissions(&mut entry.steps);
-        let blobs = blobs(&mut staging, &entry)?;
+        for blob in places(&entry).into_values().flatten() {
+            staging.copy(blob.id, ObjectKind::Blob)?;
+        }
         let path = self.store.repository().relo_dir().join("locks/journal");
         let _numbers = Lock::exclusive(&path, PATIENCE)?;
         entry.id = self.next_id()?;
         // Staged once more per try would grow the pack; one entry.json per number is small.
         let held = {
-            entry.commit = self.stage(&mut staging, &entry, &blobs, None)?;
+            entry.commit = self.stage(&mut staging, &entry, None)?;
             staging.publish().map_err(Error::from)?
         };
         let mut tries = 0;
@@ -121,7 +163,7 @@ impl<'r> Journal<'r> {
                     tries += 1;
                     entry.id = self.next_id()?.max(entry.id.next());
                     let mut again = Staging::new(self.store.repository())?;
-                    entry.commit = self.stage(&mut again, &entry, &blobs, None)?;
+                    entry.commit = self.stage(&mut again, &entry, None)?;
                     // The first pack is still held, so the blobs are safe until the ref names them.
                     drop(again.publish()?);
                 }
@@ -174,8 +216,7 @@ impl<'r> Journal<'r> {
         staging: &mut Staging<'_>,
         entry: &Entry,
     ) -> Result<(ObjectId, RefUpdate)> {
-        let blobs = blobs(staging, entry)?;
-        let commit = self.stage(staging, entry, &blobs, Some(entry.commit))?;
+        let commit = self.stage(staging, entry, Some(entry.commit))?;
         let name = names::journal(&entry.id.to_string());
         Ok((
             commit,
@@ -191,7 +232,12 @@ impl<'r> Journal<'r> {
         undo: &Entry,
         staging: &mut Staging<'_>,
     ) -> Result<Vec<RefUpdate>> {
-        let mut original = super::load(self.store, of)?;
+        let mut original = match super::load(self.store, of) {
+            Ok(original) => original,
+            // What cannot be read cannot be marked, and cannot be undone once more either.
+            Err(Error::Damaged { .. } | Error::NoEntry { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
         let mut marked = false;
         for step in &mut original.steps {
             let mut taken_back = undo.written().chain(undo.identical());
@@ -211,12 +257,11 @@ impl<'r> Journal<'r> {
         &self,
         staging: &mut Staging<'_>,
         entry: &Entry,
-        blobs: &BTreeMap<BString, Option<TreeEntry>>,
         parent: Option<ObjectId>,
     ) -> Result<ObjectId> {
         let text = form::write(entry);
         let id = staging.add(ObjectKind::Blob, &text)?;
-        let mut edits = blobs.clone();
+        let mut edits = places(entry);
         let mode = tree::REGULAR;
         edits.insert("entry.json".into(), Some(TreeEntry { mode, id }));
         // Earlier pre-images stay in the tree of the parent, which history keeps.
@@ -254,21 +299,16 @@ pub(super) fn worktree_name(store: Store<'_>) -> Option<BString> {
     Some(std::os::unix::ffi::OsStrExt::as_bytes(name).into())
 }
 
-/// Stages the blobs that an entry names, and gives their places in its tree.
-fn blobs(staging: &mut Staging<'_>, entry: &Entry) -> Result<BTreeMap<BString, Option<TreeEntry>>> {
-    let mut places = BTreeMap::new();
+/// The blobs that an entry names, at their places in its tree.
+fn places(entry: &Entry) -> BTreeMap<BString, Option<TreeEntry>> {
     let states = entry
         .steps
         .iter()
         .flat_map(|step| [step.before, step.after]);
-    for state in states.flatten() {
-        let place = BString::from(format!("blobs/{}", state.id));
-        if places.contains_key(&place) {
-            continue;
-        }
-        staging.copy(state.id, ObjectKind::Blob)?;
+    let place = |state: FileState| {
         let mode = tree::REGULAR;
-        places.insert(place, Some(TreeEntry { mode, id: state.id }));
-    }
-    Ok(places)
+        let entry = TreeEntry { mode, id: state.id };
+        (format!("blobs/{}", state.id).into(), Some(entry))
+    };
+    states.flatten().map(place).collect()
 }
