@@ -66,6 +66,11 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
+    /// Whether there can be no file at the path: a folder is there, or none on the way.
+    pub fn is_no_file(&self) -> bool {
+        matches!(self, Obstacle::Folder | Obstacle::Blocked)
+    }
+
     /// The stable kind.
     pub fn refusal(&self) -> Refusal {
         match self {

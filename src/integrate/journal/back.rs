@@ -34,9 +34,16 @@ impl Journal<'_> {
             if self.sweep(entry, index, kept)? {
                 return Ok(Outcome::RolledBack);
             }
-            let Ok(found) = self.disk().state(path) else {
-                self.drop_held(spot)?;
-                return Ok(Outcome::Overtaken);
+            let found = match self.disk().state(path) {
+                Ok(found) => found,
+                Err(obstacle) => {
+                    self.drop_held(spot)?;
+                    let nothing_of_ours = step.before.is_none() && obstacle.is_no_file();
+                    return Ok(match nothing_of_ours {
+                        true => Outcome::RolledBack,
+                        false => Outcome::Overtaken,
+                    });
+                }
             };
             if self.is(found.as_ref(), step.before.as_ref())? {
                 self.drop_held(spot)?;

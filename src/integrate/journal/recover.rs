@@ -85,13 +85,10 @@ impl Journal<'_> {
             // Bytes of the user's that a swap took out go back in first.
             self.sweep(entry, *index, kept)?;
             let step = &entry.steps[*index];
-            let Ok(on_disk) = self.disk().state(step.path.as_bstr()) else {
-                return Ok(false);
-            };
-            if is_dead(&step.outcome) || !self.is(on_disk.as_ref(), step.after.as_ref())? {
+            if is_dead(&step.outcome) || !self.holds(&step.path, step.after.as_ref())? {
                 return Ok(false);
             }
-            found.push(on_disk.map(|content| content.permissions));
+            found.push(self.permissions(&step.path));
         }
         for (index, permissions) in group.iter().zip(found) {
             let tag = Self::tag(entry, *index);

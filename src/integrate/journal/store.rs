@@ -82,15 +82,15 @@ impl<'r> Journal<'r> {
         self.store
     }
 
-    /// Whether a path holds exactly this: type, execute bit and bytes. What is in the way, or not to
-    /// be read, is not this.
+    /// Whether a path holds exactly this: type, execute bit and bytes. `None` is no file and no link: a
+    /// folder there, or a file on the way, is as good as nothing.
     ///
     /// # Errors
     /// When it cannot be hashed.
     pub fn holds(&self, path: &RepoPath, state: Option<&FileState>) -> Result<bool> {
         match self.disk().state(path.as_bstr()) {
             Ok(found) => self.is(found.as_ref(), state),
-            Err(_) => Ok(false),
+            Err(obstacle) => Ok(state.is_none() && obstacle.is_no_file()),
         }
     }
 

@@ -1,0 +1,12 @@
+//! The journal through the library, on real repositories: writing, crashing, recovering, undoing.
+
+#![allow(clippy::unwrap_used, unreachable_pub)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod crash;
+mod race;
+mod rig;
+mod undo;
+mod write;
