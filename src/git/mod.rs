@@ -14,16 +14,18 @@ mod config;
 mod environment;
 mod error;
 mod filter;
+mod flags;
 mod head;
 mod ignore;
 mod library;
 mod lock;
+mod numstat;
 mod objects;
 mod oracle;
 mod refs;
 mod repository;
 #[cfg(test)]
-mod scratch;
+pub(crate) mod scratch;
 mod status;
 
 pub use attributes::{Conversion, mentions_rewriting};
@@ -33,6 +35,7 @@ pub use error::{Error, Result};
 pub use head::Head;
 pub use ignore::IgnoreRules;
 pub use lock::{Lock, PATIENCE};
+pub use numstat::count_lines;
 pub use objects::{Commit, NewCommit, Objects, Staging};
 pub use oracle::{Finished, GitCommand};
 pub use refs::{Expect, RefUpdate, Refs};
