@@ -181,7 +181,14 @@ impl Store<'_> {
         if let Some(amend) = change.amend {
             amend(&mut meta);
         }
-        let on = match self.repository.refs().find(&names::branch(&agent))? {
+        // A commit to the agent's branch travels with the revision that it belongs to.
+        let branch = names::branch(&agent);
+        let moved = steps.iter().find(|step| step.name == branch);
+        let tip = match moved {
+            Some(step) => step.new,
+            None => self.repository.refs().find(&branch)?,
+        };
+        let on = match tip {
             Some(tip) if change.base.is_none() => tip,
             _ => meta.base,
         };
