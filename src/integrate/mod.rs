@@ -1,7 +1,15 @@
 //! Deciding: what an agent made is offered, accepted into the user's working tree, and undone.
 //!
+//! - [`propose`] pins a revision and offers its changes, one per path, under `refs/relo/changes/`
+//! - [`accept`](accept()) plans every change first, then merges it into the user's tree
+//! - [`reject`](reject()) takes a path back to the base in the overlay
 //! - [`journal`]: the record that makes a write to the working tree safe to interrupt
 //! - [`undo`]: takes an accept (or an undo) back
+//!
+//! The user's index, `HEAD`, branches, stash and configuration are never written.
 
 pub mod journal;
+mod rules;
 pub mod undo;
+
+pub use rules::Rules;
