@@ -8,8 +8,15 @@
 //!
 //! The user's index, `HEAD`, branches, stash and configuration are never written.
 
+mod error;
 pub mod journal;
+mod proposal;
+mod propose;
 mod rules;
+mod store;
 pub mod undo;
 
+pub use error::{Error, Result};
+pub use proposal::{Pair, Proposal, ProposedChange, State};
+pub use propose::{changes, propose};
 pub use rules::Rules;

@@ -1,0 +1,371 @@
+//! Proposing: what an agent made is pinned and offered for a decision.
+//!
+//! The order is that of every publish: the objects, then the pins (the agent's branch, the snap, the
+//! proposal, the older proposals whose place it takes), then the overlay ref, the one commit point.
+//! A crash in between leaves pins that the same call finds again.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+
+use bstr::{BStr, BString, ByteSlice};
+use serde_json::Map;
+
+use super::proposal::{Pair, Proposal, ProposedChange, State};
+use super::{Error, Result, Rules, store as changes};
+use crate::git::tree::{self, Delta, Entry};
+use crate::git::{Expect, Lock, NewCommit, ObjectId, Objects, RefUpdate, Staging, count_lines};
+use crate::layout;
+use crate::model::{AgentId, Refusal, Revision};
+use crate::workspace::{self, Change, Kind, Store, Terms, Workspace, names};
+
+/// What a publish that belongs to a decision may do: a directory may be open, and no content changes.
+const TERMS: Terms = Terms {
+    expect: None,
+    while_open: true,
+    although_read_only: true,
+};
+
+/// Offers what a workspace holds for a decision. What tools made in an open directory is imported
+/// first. Without a `message` the commit on the agent's branch says `vws: work of <agent>`.
+///
+/// Proposing again without edits gives the same proposal. After edits, the new proposal takes the
+/// place of what is still undecided in the older ones; what was accepted counts as the base, and
+/// what was rejected is not offered again. With nothing to propose the result holds no changes, and
+/// nothing is recorded.
+///
+/// # Errors
+/// No such workspace; failures of the import, of Git; a damaged older proposal.
+pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Result<Proposal> {
+    layout::import(store, agent)?;
+    let lock = store.lock(agent)?;
+    let workspace = store.load(agent)?;
+    let chain = chain(store, &workspace)?;
+    if let Some(newest) = chain.first()
+        && untouched_since(store, &workspace, newest)?
+    {
+        return Ok(newest.clone());
+    }
+    let workspace = numbered(store, &lock, workspace)?;
+    let mut staging = Staging::new(store.repository())?;
+    let mut proposal = prepare(store, &mut staging, &workspace, &chain)?;
+    let mut older = older_undecided(store, agent, workspace.revision())?;
+    if proposal.changes.is_empty() {
+        withdraw(store, staging, &mut older)?;
+        return Ok(proposal);
+    }
+    // The trees that are staged here become part of the proposal's own pack below.
+    drop(staging);
+    let mut outcome = None;
+    store.publish_locked(&lock, agent, TERMS, |current, staging| {
+        if current.commit != workspace.commit {
+            let what = format!("workspace '{agent}' changed while it was proposed");
+            return Err(workspace::Error::refused(Refusal::Moved, what));
+        }
+        proposal.base_tree = base_tree(store, staging, &workspace, &chain)?;
+        let mut pins = Vec::new();
+        pins.extend(commit(store, staging, &workspace, message)?);
+        let snap = names::snap(agent, workspace.revision());
+        pins.push(RefUpdate::set(snap, Expect::Anything, workspace.commit));
+        if proposal.commit.is_none() {
+            let what = format!("proposal of {} paths", proposal.changes.len());
+            pins.push(changes::stage(store, staging, &mut proposal, &what)?);
+        }
+        let what = format!("superseded by r{}", proposal.revision);
+        pins.extend(supersede(store, staging, &mut older, &what)?);
+        let paths = proposal.changes.iter().map(|c| c.path.clone()).collect();
+        let mut change = Change::new(Kind::Commit, paths, workspace.tree);
+        change.pins = pins;
+        let revision = proposal.revision;
+        change.amend = Some(Box::new(move |meta| meta.proposal = Some(revision)));
+        outcome = Some(proposal.clone());
+        Ok(Some(change))
+    })?;
+    Ok(outcome.expect("invariant: what was published was built"))
+}
+
+/// The proposals of a workspace since its base last moved, the newest first.
+pub(super) fn chain(store: &Store<'_>, workspace: &Workspace) -> Result<Vec<Proposal>> {
+    let mut found: Vec<Proposal> = Vec::new();
+    let mut at = workspace.meta.proposal;
+    while let Some(revision) = at {
+        // One that was swept, or whose base was another, ends the chain.
+        let Some(proposal) = changes::find(store, &workspace.agent, revision)? else {
+            break;
+        };
+        if proposal.base != workspace.base() {
+            break;
+        }
+        // Revisions only grow; anything else would be a loop that somebody made.
+        at = proposal.previous.filter(|before| *before < revision);
+        found.push(proposal);
+    }
+    Ok(found)
+}
+
+/// Whether the overlay is what a proposal offers, apart from what was rejected since.
+pub(super) fn untouched_since(
+    store: &Store<'_>,
+    workspace: &Workspace,
+    proposal: &Proposal,
+) -> Result<bool> {
+    let rejected: BTreeMap<BString, Option<Entry>> = proposal
+        .changes
+        .iter()
+        .filter(|change| change.state == State::Rejected)
+        .map(|change| (change.path.clone(), change.old))
+        .collect();
+    if rejected.is_empty() || workspace.tree == proposal.tree {
+        return Ok(workspace.tree == proposal.tree);
+    }
+    // The staging is thrown away: only the id counts.
+    let mut staging = Staging::new(store.repository())?;
+    Ok(tree::edit(&mut staging, proposal.tree, &rejected)? == workspace.tree)
+}
+
+/// The workspace at a revision whose number no earlier proposal of this agent has: a workspace that
+/// was released and made anew counts from 1 again, its old proposals stay.
+fn numbered(store: &Store<'_>, lock: &Lock, workspace: Workspace) -> Result<Workspace> {
+    let agent = &workspace.agent;
+    let taken = match changes::find(store, agent, workspace.revision())? {
+        Some(proposal) => proposal.revision_commit != workspace.commit,
+        None => false,
+    };
+    if !taken {
+        return Ok(workspace);
+    }
+    let heads = changes::heads(store, Some(agent))?;
+    let highest = heads.iter().map(|head| head.revision).max();
+    let next = highest.map_or(workspace.revision(), Revision::next);
+    let published = store.publish_locked(lock, agent, TERMS, |current, _| {
+        let mut change = Change::new(Kind::Note, Vec::new(), current.tree);
+        change.amend = Some(Box::new(move |meta| {
+            meta.revision = meta.revision.max(next);
+        }));
+        Ok(Some(change))
+    })?;
+    Ok(published.workspace)
+}
+
+/// The base of a workspace with everything that was accepted since in it, each as the agent made it.
+fn base_tree(
+    store: &Store<'_>,
+    staging: &mut Staging<'_>,
+    workspace: &Workspace,
+    chain: &[Proposal],
+) -> workspace::Result<ObjectId> {
+    let base = store.base_tree(workspace)?;
+    let mut accepted: BTreeMap<BString, Option<Entry>> = BTreeMap::new();
+    for proposal in chain.iter().rev() {
+        for change in &proposal.changes {
+            if matches!(change.state, State::Accepted { .. }) {
+                accepted.insert(change.path.clone(), change.new);
+            }
+        }
+    }
+    Ok(tree::edit(staging, base, &accepted)?)
+}
+
+/// The proposal of the current revision: as it was recorded by a call that did not get to its end,
+/// else made from the difference of the trees.
+fn prepare(
+    store: &Store<'_>,
+    staging: &mut Staging<'_>,
+    workspace: &Workspace,
+    chain: &[Proposal],
+) -> Result<Proposal> {
+    if let Some(recorded) = changes::find(store, &workspace.agent, workspace.revision())? {
+        return Ok(recorded);
+    }
+    let base_tree = base_tree(store, staging, workspace, chain)?;
+    let rules = Rules::new(store.repository().config()?)?;
+    let rejected: HashSet<(&BStr, Option<Entry>)> = chain
+        .iter()
+        .flat_map(|proposal| &proposal.changes)
+        .filter(|change| change.state == State::Rejected)
+        .map(|change| (change.path.as_bstr(), change.new))
+        .collect();
+    let mut differences = tree::diff(staging, Some(base_tree), Some(workspace.tree))?;
+    differences.retain(|change| {
+        let path = change.path.as_bstr();
+        !rules.ignores(path) && !rejected.contains(&(path, change.new))
+    });
+    let meta = &workspace.meta;
+    Ok(Proposal {
+        agent: workspace.agent.clone(),
+        revision: workspace.revision(),
+        previous: meta.proposal,
+        base: workspace.base(),
+        base_tree,
+        tree: workspace.tree,
+        revision_commit: workspace.commit,
+        commit: None,
+        session: meta.session.clone(),
+        time: store.now(),
+        changes: described(staging.objects(), differences)?,
+        extra: Map::new(),
+    })
+}
+
+/// The changes with their line counts, and with the halves of renames paired.
+fn described(objects: &Objects<'_>, changes: Vec<tree::Change>) -> Result<Vec<ProposedChange>> {
+    let mut pairs: HashMap<BString, Pair> = HashMap::new();
+    let blobs = Blobs(objects);
+    let renames = tree::find_renames(changes.clone(), &blobs, tree::RenameOptions::default())?;
+    for delta in renames.deltas {
+        if let Delta::Rename(rename) = delta {
+            let similarity = rename.similarity();
+            let half = |path: &BString| Pair {
+                path: path.clone(),
+                similarity,
+            };
+            pairs.insert(rename.from.clone(), half(&rename.to));
+            pairs.insert(rename.to.clone(), half(&rename.from));
+        }
+    }
+    changes
+        .into_iter()
+        .map(|change| {
+            Ok(ProposedChange {
+                lines: count(objects, change.old, change.new)?,
+                rename: pairs.remove(&change.path),
+                path: change.path,
+                old: change.old,
+                new: change.new,
+                state: State::Proposed,
+                extra: Map::new(),
+            })
+        })
+        .collect()
+}
+
+/// The lines added and deleted between two versions of a path; `None` for binary content.
+pub(super) fn count(
+    objects: &Objects<'_>,
+    old: Option<Entry>,
+    new: Option<Entry>,
+) -> Result<Option<(u64, u64)>> {
+    if let (Some(old), Some(new)) = (old, new)
+        && old.id == new.id
+    {
+        return Ok(Some((0, 0)));
+    }
+    Ok(count_lines(
+        &text_of(objects, old)?,
+        &text_of(objects, new)?,
+    ))
+}
+
+/// The content that a diff shows of an entry; of a submodule, the line that git shows.
+fn text_of(objects: &Objects<'_>, entry: Option<Entry>) -> Result<Vec<u8>> {
+    Ok(match entry {
+        None => Vec::new(),
+        Some(entry) if entry.mode == tree::GITLINK => {
+            format!("Subproject commit {}\n", entry.id).into_bytes()
+        }
+        Some(entry) => objects.blob(entry.id)?,
+    })
+}
+
+struct Blobs<'o, 'r>(&'o Objects<'r>);
+
+impl tree::BlobSource for Blobs<'_, '_> {
+    fn read_blob(&self, id: ObjectId) -> Result<Rc<[u8]>, tree::StoreError> {
+        Ok(self.0.blob(id)?.into())
+    }
+
+    fn blob_size(&self, id: ObjectId) -> Result<u64, tree::StoreError> {
+        Ok(self.0.blob_size(id)?)
+    }
+}
+
+/// The agent's other proposals in which something waits for a decision.
+fn older_undecided(store: &Store<'_>, agent: &AgentId, newest: Revision) -> Result<Vec<Proposal>> {
+    changes::heads(store, Some(agent))?
+        .into_iter()
+        .filter(|head| head.undecided > 0 && head.revision != newest)
+        .map(|head| changes::load(store, agent, head.revision))
+        .collect()
+}
+
+fn supersede(
+    store: &Store<'_>,
+    staging: &mut Staging<'_>,
+    older: &mut [Proposal],
+    what: &str,
+) -> workspace::Result<Vec<RefUpdate>> {
+    let mut updates = Vec::new();
+    for proposal in older {
+        for change in &mut proposal.changes {
+            if change.is_undecided() {
+                change.state = State::Superseded;
+            }
+        }
+        updates.push(changes::stage(store, staging, proposal, what)?);
+    }
+    Ok(updates)
+}
+
+/// The agent took back all that it had proposed: nothing of it is offered any more.
+fn withdraw(store: &Store<'_>, mut staging: Staging<'_>, older: &mut [Proposal]) -> Result<()> {
+    let updates = supersede(store, &mut staging, older, "withdrawn")?;
+    if !updates.is_empty() {
+        store.put(staging, &updates)?;
+    }
+    Ok(())
+}
+
+/// Commits the overlay to the agent's branch, where its tip is another tree.
+fn commit(
+    store: &Store<'_>,
+    staging: &mut Staging<'_>,
+    workspace: &Workspace,
+    message: Option<&BStr>,
+) -> workspace::Result<Option<RefUpdate>> {
+    let name = names::branch(&workspace.agent);
+    let tip = store.repository().refs().find(&name)?;
+    let parent = tip.unwrap_or(workspace.base());
+    if staging.objects().commit(parent)?.tree == workspace.tree && tip.is_some() {
+        return Ok(None);
+    }
+    let mut text = match message {
+        Some(message) => message.to_vec(),
+        None => format!("vws: work of {}", workspace.agent).into_bytes(),
+    };
+    if !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    let id = staging.commit(&NewCommit {
+        tree: workspace.tree,
+        parents: &[parent],
+        time: store.now(),
+        message: &text,
+    })?;
+    let expect = tip.map_or(Expect::Missing, Expect::Is);
+    Ok(Some(RefUpdate::set(name, expect, id)))
+}
+
+/// The proposals of all agents, of one, or one of them, by agent and revision.
+///
+/// # Errors
+/// [`Error::NoProposal`] when the one asked for, or any of the agent asked for, is not there;
+/// [`Error::Damaged`].
+pub fn changes(
+    store: &Store<'_>,
+    of: Option<(&AgentId, Option<Revision>)>,
+) -> Result<Vec<Proposal>> {
+    if let Some((agent, Some(revision))) = of {
+        return Ok(vec![changes::load(store, agent, revision)?]);
+    }
+    let agent = of.map(|(agent, _)| agent);
+    let heads = changes::heads(store, agent)?;
+    if let (Some(agent), true) = (agent, heads.is_empty()) {
+        return Err(Error::NoProposal {
+            agent: agent.clone(),
+            revision: None,
+        });
+    }
+    heads
+        .into_iter()
+        .map(|head| changes::load(store, &head.agent, head.revision))
+        .collect()
+}
