@@ -10,6 +10,7 @@
 
 mod error;
 pub mod journal;
+mod plan;
 mod proposal;
 mod propose;
 mod rules;
@@ -17,6 +18,7 @@ mod store;
 pub mod undo;
 
 pub use error::{Error, Result};
+pub use plan::Verdict;
 pub use proposal::{Pair, Proposal, ProposedChange, State};
 pub use propose::{changes, propose};
 pub use rules::Rules;
