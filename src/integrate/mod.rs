@@ -8,17 +8,28 @@
 //!
 //! The user's index, `HEAD`, branches, stash and configuration are never written.
 
+mod accept;
+mod decide;
 mod error;
 pub mod journal;
 mod plan;
+mod planner;
 mod proposal;
 mod propose;
+mod reject;
+mod release;
 mod rules;
+mod select;
 mod store;
 pub mod undo;
+mod view;
 
+pub use accept::{Accept, Accepted, Which, accept, recover, undo};
+pub use decide::decide;
 pub use error::{Error, Result};
 pub use plan::Verdict;
+pub use planner::Outcome;
 pub use proposal::{Pair, Proposal, ProposedChange, State};
 pub use propose::{changes, propose};
+pub use reject::{Rejected, Rejection, reject};
 pub use rules::Rules;

@@ -1,0 +1,51 @@
+//! The end of a workspace: with the last decision, and nothing edited since, it is released.
+//!
+//! Its refs and its branch go; its proposals and the journal stay, so that undo, redo and accepting
+//! again need no workspace.
+
+use super::propose::untouched_since;
+use super::{Result, store as changes};
+use crate::events::{self, Event};
+use crate::git::Lock;
+use crate::model::AgentId;
+use crate::workspace::Store;
+
+/// Releases the workspace of an agent where nothing waits in it: every change of its newest proposal
+/// is decided, its overlay holds nothing besides, and no directory is open. Tells whether it did.
+pub(super) fn release_if_done(store: &Store<'_>, lock: &Lock, agent: &AgentId) -> Result<bool> {
+    let Some(workspace) = store.find(agent)? else {
+        return Ok(false);
+    };
+    let Some(newest) = workspace.meta.proposal else {
+        return Ok(false);
+    };
+    if store.open_directory(agent)?.is_some() {
+        return Ok(false);
+    }
+    if changes::heads(store, Some(agent))?
+        .iter()
+        .any(|head| head.undecided > 0)
+    {
+        return Ok(false);
+    }
+    let Some(proposal) = changes::find(store, agent, newest)? else {
+        return Ok(false);
+    };
+    if proposal.base != workspace.base() || !untouched_since(store, &workspace, &proposal)? {
+        return Ok(false);
+    }
+    let released = store.release(lock, workspace, false)?.workspace;
+    events::append(
+        store.repository(),
+        &Event {
+            time: store.now(),
+            kind: "release",
+            agent: agent.as_str(),
+            session: released.meta.session.as_deref(),
+            revision: released.revision(),
+            paths: &[],
+            path_count: 0,
+        },
+    );
+    Ok(true)
+}
