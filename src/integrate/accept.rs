@@ -4,7 +4,7 @@
 //! carried out under their compare-and-swap, and the decisions are recorded with the entry's end. An
 //! accept that was interrupted is ended, or taken back, by whoever comes next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bstr::BString;
 
@@ -91,8 +91,12 @@ pub fn accept(store: &Store<'_>, request: &Accept) -> Result<Accepted> {
     let journal = Journal::lock(*store)?;
     let recovered = end_interrupted(store, &journal)?;
     let mut agents = agents(store, &request.which)?;
+    let mut locked = BTreeSet::new();
     for (agent, lock) in &mut agents {
-        *lock = Some(store.lock(agent)?);
+        // Names equal but for case have one lock: only one of them can have a workspace.
+        if locked.insert(agent.as_str().to_ascii_lowercase()) {
+            *lock = Some(store.lock(agent)?);
+        }
     }
     let (mut plan, mut outcomes) = plan(store, request, &agents)?;
     let (id, kept) = carry_out(store, &journal, &mut plan, request.atomic)?;

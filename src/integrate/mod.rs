@@ -21,6 +21,7 @@ mod release;
 mod rules;
 mod select;
 mod store;
+mod supersede;
 pub mod undo;
 mod view;
 

@@ -11,6 +11,7 @@ use bstr::{BStr, BString, ByteSlice};
 use serde_json::Map;
 
 use super::proposal::{Pair, Proposal, ProposedChange, State};
+use super::supersede::{Outdated, outdated, supersede};
 use super::{Error, Result, Rules, store as changes};
 use crate::git::tree::{self, Delta, Entry};
 use crate::git::{Expect, Lock, NewCommit, ObjectId, Objects, RefUpdate, Staging, count_lines};
@@ -48,7 +49,7 @@ pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Re
     let workspace = numbered(store, &lock, workspace)?;
     let mut staging = Staging::new(store.repository())?;
     let mut proposal = prepare(store, &mut staging, &workspace, &chain)?;
-    let mut older = older_undecided(store, agent, workspace.revision())?;
+    let mut older = outdated(store, &proposal)?;
     if proposal.changes.is_empty() {
         withdraw(store, staging, &mut older)?;
         return Ok(proposal);
@@ -70,7 +71,7 @@ pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Re
             let what = format!("proposal of {} paths", proposal.changes.len());
             pins.push(changes::stage(store, staging, &mut proposal, &what)?);
         }
-        let what = format!("superseded by r{}", proposal.revision);
+        let what = format!("superseded by {agent} r{}", proposal.revision);
         pins.extend(supersede(store, staging, &mut older, &what)?);
         let paths = proposal.changes.iter().map(|c| c.path.clone()).collect();
         let mut change = Change::new(Kind::Commit, paths, workspace.tree);
@@ -278,35 +279,8 @@ impl tree::BlobSource for Blobs<'_, '_> {
     }
 }
 
-/// The agent's other proposals in which something waits for a decision.
-fn older_undecided(store: &Store<'_>, agent: &AgentId, newest: Revision) -> Result<Vec<Proposal>> {
-    changes::heads(store, Some(agent))?
-        .into_iter()
-        .filter(|head| head.undecided > 0 && head.revision != newest)
-        .map(|head| changes::load(store, agent, head.revision))
-        .collect()
-}
-
-fn supersede(
-    store: &Store<'_>,
-    staging: &mut Staging<'_>,
-    older: &mut [Proposal],
-    what: &str,
-) -> workspace::Result<Vec<RefUpdate>> {
-    let mut updates = Vec::new();
-    for proposal in older {
-        for change in &mut proposal.changes {
-            if change.is_undecided() {
-                change.state = State::Superseded;
-            }
-        }
-        updates.push(changes::stage(store, staging, proposal, what)?);
-    }
-    Ok(updates)
-}
-
 /// The agent took back all that it had proposed: nothing of it is offered any more.
-fn withdraw(store: &Store<'_>, mut staging: Staging<'_>, older: &mut [Proposal]) -> Result<()> {
+fn withdraw(store: &Store<'_>, mut staging: Staging<'_>, older: &mut [Outdated]) -> Result<()> {
     let updates = supersede(store, &mut staging, older, "withdrawn")?;
     if !updates.is_empty() {
         store.put(staging, &updates)?;

@@ -2,9 +2,7 @@
 
 use std::fs;
 
-use git_vws::git::ObjectKind;
 use git_vws::integrate::{self, State, Verdict};
-use git_vws::model::Refusal;
 
 use crate::place::*;
 
@@ -245,65 +243,6 @@ fn nothing_to_propose_records_nothing() {
 }
 
 #[test]
-fn a_rejected_path_goes_back_and_its_content_stays_readable() {
-    let place = Place::new(&[("f", "base\n"), ("g", "g\n"), ("h", "h\n")]);
-    place.create("a");
-    place.edit(
-        "a",
-        &[
-            write("f", "rejected\n"),
-            delete("g"),
-            write("h", "fine\n"),
-            write("n", "new\n"),
-        ],
-    );
-    let proposal = place.propose("a");
-    let rejected = place.reject("a", &["f", "g", "n"]);
-    assert_eq!(rejected.changes.len(), 3);
-    assert_eq!(place.overlay("a", "f"), "base\n");
-    assert_eq!(place.overlay("a", "g"), "g\n");
-    assert_eq!(place.overlay("a", "h"), "fine\n");
-    assert_eq!(place.read("f"), "base\n");
-    place.collect();
-    let blob = proposal.change(b"f").unwrap().new.unwrap().id;
-    let objects = place.repository.objects().unwrap();
-    assert_eq!(objects.read(blob, ObjectKind::Blob).unwrap(), b"rejected\n");
-    let twice = place.reject("a", &["f"]);
-    assert_eq!(twice.changes[0].refused, Some(Refusal::AlreadyDecided));
-    // The same content again is not offered again; other content is.
-    place.write("a", "f", "rejected\n");
-    place.write("a", "n", "other\n");
-    let second = place.propose("a");
-    let offered: Vec<_> = second.changes.iter().map(|c| c.path.to_string()).collect();
-    assert_eq!(offered, ["h", "n"]);
-    // What was rejected twice is no work that is left.
-    assert!(place.reject("a", &[]).released);
-}
-
-#[test]
-fn with_the_last_reject_the_workspace_is_released() {
-    let place = Place::new(&[("f", "base\n")]);
-    place.create("a");
-    place.write("a", "f", "x\n");
-    place.propose("a");
-    // An edit since the proposal that nobody has seen is not thrown away.
-    place.write("a", "f", "later\n");
-    let rejected = place.reject("a", &["f"]);
-    assert!(rejected.changes[0].edited_since && !rejected.released);
-    assert_eq!(place.overlay("a", "f"), "later\n");
-    place.propose("a");
-    assert!(place.reject("a", &[]).released);
-    assert!(!place.has_workspace("a"));
-    // A new workspace of that name does not touch the old proposals.
-    place.create("a");
-    place.write("a", "f", "second life\n");
-    let proposal = place.propose("a");
-    assert!(proposal.revision.get() > 3);
-    assert_eq!(place.states("a").len(), 3);
-    assert_eq!(verdicts(&place.accept("a", &[])), ["f clean"]);
-}
-
-#[test]
 fn an_interrupted_accept_is_ended_by_the_next() {
     use git_vws::integrate::journal::{Draft, FileState, Journal, Kind, Step};
     let place = Place::new(&[("f", "base\n"), ("g", "base\n")]);
@@ -413,4 +352,50 @@ fn a_propose_that_was_interrupted_is_taken_up_again() {
     assert_eq!(again.revision, first.revision);
     assert_eq!(place.states("a"), ["r2 f accepted", "r2 g proposed"]);
     assert_eq!(place.accept("a", &[]).released, [id("a")]);
+}
+
+#[test]
+fn where_the_latest_counts_a_newer_proposal_takes_the_place_of_another_agents() {
+    let place = Place::new(&[("bin/a.dll", "0\0"), ("f", "f\n")]);
+    place
+        .sandbox
+        .git(&["config", "relo.changes.takeLatestPaths", "bin/*.dll"]);
+    let repository = open(&place.sandbox);
+    let place = Place {
+        repository,
+        ..place
+    };
+    for agent in ["a", "b"] {
+        place.create(agent);
+        let text = format!("{agent}\0");
+        place.edit(agent, &[write("bin/a.dll", &text), write("f", "same\n")]);
+        place.propose(agent);
+    }
+    assert_eq!(
+        place.states("a"),
+        ["r2 bin/a.dll superseded", "r2 f proposed"]
+    );
+    place.sandbox.write("bin/a.dll", b"user\0");
+    let accepted = integrate::accept(&place.store(), &all()).unwrap();
+    assert_eq!(
+        verdicts(&accepted),
+        ["f clean", "bin/a.dll take-latest", "f identical"]
+    );
+    assert_eq!(place.read("bin/a.dll"), "b\0");
+    place.undo();
+    assert_eq!(place.read("bin/a.dll"), "user\0");
+}
+
+#[test]
+fn names_equal_but_for_case_share_a_lock_and_do_not_wait_for_each_other() {
+    let place = Place::new(&[("f", "f\n")]);
+    for agent in ["A", "a"] {
+        place.create(agent);
+        place.write(agent, "f", &format!("{agent}\n"));
+        place.propose(agent);
+        place.accept(agent, &[]);
+        place.undo();
+    }
+    let accepted = integrate::accept(&place.store(), &all()).unwrap();
+    assert_eq!(verdicts(&accepted), ["f clean", "f conflict"]);
 }

@@ -10,3 +10,4 @@ mod decide;
 mod forms;
 mod merge;
 mod place;
+mod reject;
