@@ -33,4 +33,5 @@ pub use planner::Outcome;
 pub use proposal::{Pair, Proposal, ProposedChange, State};
 pub use propose::{changes, propose};
 pub use reject::{Rejected, Rejection, reject};
+pub use release::release;
 pub use rules::Rules;

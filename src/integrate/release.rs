@@ -10,6 +10,16 @@ use crate::git::Lock;
 use crate::model::AgentId;
 use crate::workspace::Store;
 
+/// Releases the workspace of an agent where nothing waits in it any more; tells whether it did. For
+/// when the last obstacle was no decision: a directory that stayed open until now.
+///
+/// # Errors
+/// When the agent's lock is not to be had; failures of Git.
+pub fn release(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
+    let lock = store.lock(agent)?;
+    release_if_done(store, &lock, agent)
+}
+
 /// Releases the workspace of an agent where nothing waits in it: every change of its newest proposal
 /// is decided, its overlay holds nothing besides, and no directory is open. Tells whether it did.
 pub(super) fn release_if_done(store: &Store<'_>, lock: &Lock, agent: &AgentId) -> Result<bool> {

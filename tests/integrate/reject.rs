@@ -37,6 +37,8 @@ fn a_rejected_path_goes_back_and_its_content_stays_readable() {
     let second = place.propose("a");
     let offered: Vec<_> = second.changes.iter().map(|c| c.path.to_string()).collect();
     assert_eq!(offered, ["h", "n"]);
+    // Something waits: not to be released.
+    assert!(!git_vws::integrate::release(&place.store(), &id("a")).unwrap());
     // What was rejected twice is no work that is left.
     assert!(place.reject("a", &[]).released);
 }
