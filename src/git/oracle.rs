@@ -179,6 +179,11 @@ impl<'r> GitCommand<'r> {
         self.run()?.checked()
     }
 
+    /// Starts the command with its standard input and output as pipes, for a conversation.
+    pub(super) fn converse(self) -> Result<Child> {
+        self.spawn(true, Stdio::null())
+    }
+
     /// `git rev-parse --verify`: the id of a revision, if it names something.
     pub(super) fn rev_parse(self, spec: &str) -> Result<Option<ObjectId>> {
         let format = self.repository.format();
