@@ -1,4 +1,15 @@
 //! Records on their way out: porcelain, NUL-separated, JSON.
+//!
+//! What a command reports is a [`Record`] or a path with a few fields before it; a [`Printer`] puts
+//! either into the [`Form`] that was asked for. The forms are git's: records as `worktree list
+//! --porcelain` prints them, paths as `diff --raw` and `ls-tree` do. They are a contract, and
+//! `tests/cli_*.rs` pins each.
 
 pub mod json;
 pub mod quote;
+
+mod printer;
+mod record;
+
+pub use printer::{Error, Form, PathStyle, Printer, Result};
+pub use record::{Record, Value};
