@@ -1,0 +1,154 @@
+//! `git vws accept`: merges changes into the user's working tree.
+
+use std::ffi::OsString;
+
+use git_vws::integrate::{self, Accept, Accepted, Outcome, Verdict, Which};
+use git_vws::model::AgentId;
+use git_vws::output::{Form, PathStyle, Record};
+
+use super::args::{self, FormArgs};
+use super::report::Failure;
+use super::session::{Session, count_of, say};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    form: FormArgs,
+    /// Say nothing but what went wrong
+    #[arg(short, long)]
+    quiet: bool,
+    /// Accept the changes of all agents
+    #[arg(long, conflicts_with = "agent")]
+    all: bool,
+    /// Accept all of it or nothing
+    #[arg(long)]
+    atomic: bool,
+    /// Show what would happen, change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Leave alone the paths listed in a file, or on standard input: unsaved in an editor
+    #[arg(long, value_name = "file|-")]
+    dirty_from: Option<OsString>,
+    /// Whose changes
+    #[arg(value_name = "agent", required_unless_present = "all")]
+    agent: Option<AgentId>,
+    /// Only those of these files and folders
+    #[arg(value_name = "path")]
+    paths: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let mut out = session.printer(args.form.form())?;
+    let unsaved = match &args.dirty_from {
+        Some(file) => args::listed_paths(file, args.form.form() == Form::Nul)?,
+        None => Vec::new(),
+    };
+    let which = match &args.agent {
+        Some(agent) => Which::Of {
+            agent: agent.clone(),
+            paths: args::folders(&args.paths)?,
+        },
+        None => Which::All,
+    };
+    let request = Accept {
+        which,
+        dry_run: args.dry_run,
+        atomic: args.atomic,
+        unsaved,
+    };
+    let accepted = integrate::accept(&session.store(), &request)?;
+    for outcome in &accepted.outcomes {
+        let journal = accepted.journal.map(|id| id.get());
+        let journal = journal.filter(|_| outcome.verdict.is_done());
+        let fields = format!(
+            "{} {} {} {}",
+            outcome.verdict.as_str(),
+            outcome.agent,
+            outcome.revision,
+            journal.map_or_else(|| "-".to_owned(), |id| id.to_string())
+        );
+        let paths = [outcome.path.as_ref()];
+        out.path_line(PathStyle::Tree, &fields, &paths, || {
+            record(outcome, journal)
+        })?;
+    }
+    out.finish()?;
+    remark(&accepted, args.quiet);
+    refused(&accepted, args.dry_run)
+}
+
+fn record(outcome: &Outcome, journal: Option<u64>) -> Record {
+    let error = match &outcome.verdict {
+        Verdict::Failed(why) => Some(why.clone()),
+        _ => None,
+    };
+    Record::new()
+        .with("agent", &outcome.agent)
+        .with("revision", outcome.revision)
+        .with("path", &outcome.path)
+        .with("verdict", outcome.verdict.as_str())
+        .flag("accepted", outcome.verdict.is_done())
+        .maybe("journal", journal)
+        .maybe("because", outcome.because.clone())
+        .maybe("error", error)
+        .maybe("mode", outcome.result.map(|e| format!("{:06o}", e.mode)))
+        .maybe("oid", outcome.result.map(|entry| entry.id))
+}
+
+fn remark(accepted: &Accepted, quiet: bool) {
+    for recovered in &accepted.recovered {
+        let id = recovered.entry.id;
+        say(
+            "warning",
+            &format!("journal entry {id} had been interrupted, and was ended first"),
+        );
+    }
+    for path in &accepted.kept {
+        say(
+            "warning",
+            &format!("what you saved in this moment is in '{path}'"),
+        );
+    }
+    if !quiet {
+        if accepted.outcomes.is_empty() {
+            say("warning", "nothing waits for a decision");
+        }
+        for agent in &accepted.released {
+            say(
+                agent.as_str(),
+                "nothing waits any more, the workspace is released",
+            );
+        }
+    }
+}
+
+/// Says what was refused, each with its kind, and how many in all.
+fn refused(accepted: &Accepted, dry_run: bool) -> Result<(), Failure> {
+    let all = accepted.outcomes.len();
+    let mut count = 0;
+    for outcome in &accepted.outcomes {
+        let why = match &outcome.verdict {
+            Verdict::Refused(kind) => format!(" [{kind}]"),
+            Verdict::Failed(why) => format!(": {why}"),
+            _ => continue,
+        };
+        count += 1;
+        let because = match &outcome.because {
+            Some(path) => format!(", because of '{path}'"),
+            None => String::new(),
+        };
+        let (agent, path) = (&outcome.agent, &outcome.path);
+        say(
+            "error",
+            &format!("cannot accept '{path}' of agent '{agent}'{because}{why}"),
+        );
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    let were = if dry_run { "would not be" } else { "were not" };
+    Err(Failure::Partial {
+        what: format!("{count} of {} {were} accepted", count_of(all, "change")),
+        hint: None,
+    })
+}

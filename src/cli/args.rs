@@ -1,0 +1,175 @@
+//! Arguments that several commands share, and the edge where text becomes a checked name.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::str::FromStr;
+
+use git_vws::git;
+use git_vws::model::{AgentId, AgentIdError, RepoPath, Revision, RevisionError};
+use git_vws::output::Form;
+use git_vws::output::quote::unquote_c;
+use git_vws::workspace::{Side, Terms};
+
+use super::report::Failure;
+use super::session::read_input;
+
+/// How records are printed.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct FormArgs {
+    /// End lines with NUL and print paths raw
+    #[arg(short = 'z', conflicts_with = "json")]
+    nul: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl FormArgs {
+    pub(crate) fn form(self) -> Form {
+        match (self.nul, self.json) {
+            (true, _) => Form::Nul,
+            (_, true) => Form::Json,
+            _ => Form::Lines,
+        }
+    }
+}
+
+/// The condition of a write.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct ExpectArgs {
+    /// Refuse unless the workspace is at this revision
+    #[arg(long, value_name = "revision")]
+    expect: Option<Revision>,
+}
+
+impl ExpectArgs {
+    pub(crate) fn terms(self) -> Terms {
+        Terms {
+            expect: self.expect,
+            ..Terms::default()
+        }
+    }
+}
+
+/// Which tree is looked at.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct SideArgs {
+    /// Look at the base instead of the overlay
+    #[arg(long)]
+    base: bool,
+}
+
+impl SideArgs {
+    pub(crate) fn side(self) -> Side {
+        if self.base { Side::Base } else { Side::Overlay }
+    }
+}
+
+/// A workspace, perhaps at an earlier revision: `<agent>[@<n>]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Spec {
+    pub(crate) agent: AgentId,
+    pub(crate) revision: Option<Revision>,
+}
+
+/// Why a text names no workspace.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum SpecError {
+    #[error(transparent)]
+    Agent(#[from] AgentIdError),
+    #[error(transparent)]
+    Revision(#[from] RevisionError),
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        // An agent id holds no '@'.
+        let (agent, revision) = match text.split_once('@') {
+            Some((agent, revision)) => (agent, Some(revision.parse()?)),
+            None => (text, None),
+        };
+        Ok(Spec {
+            agent: agent.parse()?,
+            revision,
+        })
+    }
+}
+
+/// The executable bit: `+x` or `-x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Bit {
+    #[value(name = "+x")]
+    Set,
+    #[value(name = "-x")]
+    Cleared,
+}
+
+/// A path in a workspace, from its top.
+pub(crate) fn path(arg: &OsString) -> Result<RepoPath, Failure> {
+    Ok(RepoPath::new(arg.as_bytes())?)
+}
+
+/// A path that may be a folder, and may be written as one: `dir/`.
+pub(crate) fn folder(arg: &OsString) -> Result<RepoPath, Failure> {
+    let bytes = arg.as_bytes();
+    match bytes.strip_suffix(b"/") {
+        Some(name) if !name.is_empty() => Ok(RepoPath::new(name)?),
+        _ => Ok(RepoPath::new(bytes)?),
+    }
+}
+
+/// Paths that may be folders.
+pub(crate) fn folders(args: &[OsString]) -> Result<Vec<RepoPath>, Failure> {
+    args.iter().map(folder).collect()
+}
+
+/// The paths that a file lists, or standard input for `-`: one a line, C-quoted where that line says
+/// so, or NUL-terminated and raw.
+pub(crate) fn listed_paths(file: &OsString, nul: bool) -> Result<Vec<RepoPath>, Failure> {
+    let bytes = if file == "-" {
+        read_input()?
+    } else {
+        std::fs::read(file).map_err(|e| git::Error::io("read", file, e))?
+    };
+    let lines = bytes.split(|byte| *byte == if nul { 0 } else { b'\n' });
+    let mut paths = Vec::new();
+    for line in lines.filter(|line| !line.is_empty()) {
+        let path = match unquote_c(line) {
+            Ok((path, [])) if !nul => RepoPath::new(path)?,
+            _ => RepoPath::new(line)?,
+        };
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_workspace_may_be_named_with_a_revision() {
+        let spec: Spec = "a.b@7".parse().unwrap();
+        assert_eq!(
+            (spec.agent.as_str(), spec.revision),
+            ("a.b", Revision::new(7))
+        );
+        assert_eq!("a".parse::<Spec>().unwrap().revision, None);
+        for bad in ["", "@1", "a@", "a@0", "a@07", "a@1@2", "a/b"] {
+            assert!(bad.parse::<Spec>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn one_slash_may_end_a_folder() {
+        let ok = |text: &str| folder(&text.into()).map(|p| p.as_bstr().to_string()).ok();
+        assert_eq!(ok("d/e/").as_deref(), Some("d/e"));
+        assert_eq!(ok("d").as_deref(), Some("d"));
+        for bad in ["/", "", "d//", ".git/"] {
+            assert_eq!(ok(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `git vws exec` and `run`: a command in a directory of its own.
+//!
+//! Both exit as the command did; 125 is a failure of ours, 126 and 127 mean what they mean for
+//! `env`. Standard output is the command's; only `run` adds to it, the proposal's lines at the end.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use git_vws::integrate;
+use git_vws::layout::{self, ExitKind, Finished};
+use git_vws::model::AgentId;
+use git_vws::workspace::{From, Mode, NewWorkspace};
+
+use super::args::FormArgs;
+use super::report::Failure;
+use super::session::{Session, count_of, say};
+use super::{changes, directory};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ExecArgs {
+    /// Say nothing about what was left out
+    #[arg(short, long)]
+    quiet: bool,
+    /// The workspace
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+    /// The command and its arguments
+    #[arg(value_name = "command", required = true, last = true)]
+    command: Vec<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    form: FormArgs,
+    /// Don't tell what is being done
+    #[arg(short, long)]
+    quiet: bool,
+    /// The workspace, made from the working tree where it is missing
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+    /// The command and its arguments
+    #[arg(value_name = "command", required = true, last = true)]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn exec(args: &ExecArgs, session: &Session) -> Result<ExitCode, Failure> {
+    let finished = start(&args.agent, &args.command, session)?;
+    let tell = |level: &str, text: &str| {
+        if !args.quiet {
+            say(level, text);
+        }
+    };
+    finish(&finished, &args.command, args.quiet, &tell);
+    code(finished)
+}
+
+pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure> {
+    let mut out = session.printer(args.form.form())?;
+    let (store, agent) = (session.store(), &args.agent);
+    let tell = |level: &str, text: &str| {
+        if !args.quiet {
+            say(level, text);
+        }
+    };
+    if store.find(agent)?.is_none() {
+        let new = NewWorkspace {
+            from: From::WorkTree,
+            mode: Mode::Virtual,
+            read_only: false,
+            session: None,
+        };
+        let created = store.create(agent, &new)?;
+        let (dirty, untracked) = created
+            .base
+            .map_or((0, 0), |base| (base.dirty.len(), base.untracked.len()));
+        let text = format!(
+            "cut from the working tree, {dirty} edited and {untracked} untracked paths in it"
+        );
+        tell(agent.as_str(), &text);
+    }
+    let finished = start(agent, &args.command, session)?;
+    finish(&finished, &args.command, args.quiet, &tell);
+    let started = finished.start_error.is_none();
+    let status = code(finished)?;
+    if started {
+        let proposal = integrate::propose(&store, agent, None)?;
+        changes::print(&mut out, &proposal)?;
+        out.finish()?;
+        let text = match proposal.undecided() {
+            0 => "nothing to propose".to_owned(),
+            count => format!(
+                "proposed {}; 'git vws changes {agent}' shows it, 'git vws accept {agent}' merges it",
+                count_of(count, "change")
+            ),
+        };
+        tell(agent.as_str(), &text);
+    }
+    Ok(status)
+}
+
+fn start(agent: &AgentId, argv: &[OsString], session: &Session) -> Result<Finished, Failure> {
+    let command = layout::Command {
+        argv: argv.to_vec(),
+        environment: session.repository().environment().variables.clone(),
+    };
+    let options = directory::options(None, session)?;
+    Ok(layout::exec(&session.store(), agent, &command, &options)?)
+}
+
+/// Tells what became of the command and its directory.
+fn finish(finished: &Finished, argv: &[OsString], quiet: bool, tell: &dyn Fn(&str, &str)) {
+    let agent = finished.directory.agent.as_str();
+    if let Some(error) = &finished.start_error {
+        let program = argv
+            .first()
+            .map(|p| p.to_string_lossy())
+            .unwrap_or_default();
+        say("fatal", &format!("cannot run '{program}': {error}"));
+    } else if let ExitKind::Signal(signal) = finished.status {
+        tell(agent, &format!("the command was ended by signal {signal}"));
+    }
+    if finished.ended > 0 {
+        let text = format!(
+            "ended {} processes that the command left behind",
+            finished.ended
+        );
+        tell("warning", &text);
+    }
+    let kept = match &finished.settled {
+        Ok(settled) => {
+            if !quiet {
+                directory::remark(&settled.captured.left_out);
+            }
+            settled.kept.as_deref()
+        }
+        Err(_) => None,
+    };
+    if let Some(kept) = kept {
+        let text = format!(
+            "directory '{}' stays: not all of it could be captured",
+            kept.display()
+        );
+        say("warning", &text);
+    }
+}
+
+/// The command's exit code, unless what it made could not be captured.
+fn code(finished: Finished) -> Result<ExitCode, Failure> {
+    match finished.settled {
+        Ok(_) => Ok(ExitCode::from(finished.status.code().to_le_bytes()[0])),
+        Err(error) => {
+            let directory = finished.directory.path.display();
+            let text = format!("directory '{directory}' stays as the command left it");
+            say("warning", &text);
+            Err(error.into())
+        }
+    }
+}

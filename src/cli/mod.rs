@@ -1,0 +1,148 @@
+//! The face: arguments to one library call to records.
+//!
+//! Only here are arguments, environment and clock read and streams written. One file a command, or
+//! a small group of them; none decides anything that the library could.
+
+mod accept;
+mod args;
+mod base;
+mod changes;
+mod context;
+mod directory;
+mod exec;
+mod journal;
+mod overlay;
+mod reject;
+mod report;
+mod session;
+mod snap;
+mod usage;
+
+use std::panic::PanicHookInfo;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use report::Failure;
+use session::{Session, print, say};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "git-vws",
+    bin_name = "git vws",
+    version,
+    override_help = usage::HELP,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make, look at, edit and let go workspaces
+    #[command(subcommand)]
+    Overlay(overlay::Command),
+    /// Record the working tree as a commit and print it
+    Base(base::Args),
+    /// Pin a revision of a workspace
+    Snap(snap::Args),
+    /// Print what answers about a workspace are based on
+    Context(context::Args),
+    /// Lay out a directory for tools
+    Materialize(directory::MaterializeArgs),
+    /// Import what tools did in the directory
+    Capture(directory::CaptureArgs),
+    /// Import, and remove the directory
+    Settle(directory::SettleArgs),
+    /// Run a command in a directory of its own
+    Exec(exec::ExecArgs),
+    /// Make a workspace, run a command in it, propose what it made
+    Run(exec::RunArgs),
+    /// Offer what an agent made
+    Propose(changes::ProposeArgs),
+    /// List what is offered
+    Changes(changes::ChangesArgs),
+    /// Merge changes into the working tree
+    Accept(accept::Args),
+    /// Turn changes down
+    Reject(reject::RejectArgs),
+    /// Take back what an accept wrote
+    Undo(reject::UndoArgs),
+    /// List what was written to the working tree
+    Journal(journal::Args),
+    /// Print the version
+    Version,
+}
+
+/// Parses, runs, reports. Returns the exit code.
+pub(crate) fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(bug));
+    let args: Vec<_> = std::env::args_os().collect();
+    let parsed = command()
+        .try_get_matches_from(&args)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    match parsed {
+        Err(error) => usage::answer(&error, command(), &args),
+        Ok(cli) => match run(&cli.command) {
+            Ok(code) => code,
+            Err(failure) => failure.report_as(cli.command.own_failure()),
+        },
+    }
+}
+
+impl Command {
+    /// The exit code of our own failures, where the other codes are those of a command we run.
+    fn own_failure(&self) -> Option<u8> {
+        matches!(self, Command::Exec(_) | Command::Run(_)).then_some(125)
+    }
+}
+
+/// The parser.
+fn command() -> clap::Command {
+    usage::styled(Cli::command())
+}
+
+fn run(command: &Command) -> Result<ExitCode, Failure> {
+    if let Command::Version = command {
+        print(concat!("git-vws ", env!("CARGO_PKG_VERSION"), "\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let session = Session::open()?;
+    let done = match command {
+        Command::Exec(args) => return exec::exec(args, &session),
+        Command::Run(args) => return exec::run(args, &session),
+        Command::Overlay(command) => overlay::run(command, &session),
+        Command::Base(args) => base::run(args, &session),
+        Command::Snap(args) => snap::run(args, &session),
+        Command::Context(args) => context::run(args, &session),
+        Command::Materialize(args) => directory::materialize(args, &session),
+        Command::Capture(args) => directory::capture(args, &session),
+        Command::Settle(args) => directory::settle(args, &session),
+        Command::Propose(args) => changes::propose(args, &session),
+        Command::Changes(args) => changes::changes(args, &session),
+        Command::Accept(args) => accept::run(args, &session),
+        Command::Reject(args) => reject::reject(args, &session),
+        Command::Undo(args) => reject::undo(args, &session),
+        Command::Journal(args) => journal::run(args, &session),
+        Command::Version => Ok(()),
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// A panic is a bug of ours, and is said so, as git does.
+fn bug(info: &PanicHookInfo<'_>) {
+    let what = info
+        .payload()
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| info.payload().downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panicked".to_owned());
+    let place = info
+        .location()
+        .map(|place| format!("{}:{}: ", place.file(), place.line()))
+        .unwrap_or_default();
+    say("BUG", &format!("{place}{what}"));
+}

@@ -1,0 +1,125 @@
+//! `git vws overlay create`.
+
+use clap::ValueEnum;
+use git_vws::git;
+use git_vws::model::AgentId;
+use git_vws::output::Record;
+use git_vws::workspace::{Created, From, Mode, NewWorkspace};
+
+use super::args::{FormArgs, Spec};
+use super::base::left_out;
+use crate::cli::report::Failure;
+use crate::cli::session::{Session, say};
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    form: FormArgs,
+    /// Say nothing about what was left out
+    #[arg(short, long)]
+    quiet: bool,
+    /// Start from a commit instead of the working tree
+    #[arg(long, value_name = "rev", conflicts_with = "from")]
+    base: Option<String>,
+    /// Start from another workspace, or from a revision of it
+    #[arg(long, value_name = "agent[@n]")]
+    from: Option<Spec>,
+    /// How it is held (default: relo.workspace.mode, else virtual)
+    #[arg(long, value_name = "mode", value_enum)]
+    mode: Option<WantedMode>,
+    /// Refuse every write
+    #[arg(long)]
+    read_only: bool,
+    /// The session it belongs to, for the log
+    #[arg(long, value_name = "session")]
+    session: Option<String>,
+    /// The new workspace
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+}
+
+/// The forms that can be asked for; `auto` is virtual where the repository allows it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WantedMode {
+    Virtual,
+    Worktree,
+    Auto,
+}
+
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let mut out = session.printer(args.form.form())?;
+    let from = match (&args.base, &args.from) {
+        (Some(spec), _) => From::Commit(spec.clone()),
+        (_, Some(spec)) => From::Workspace(spec.agent.clone(), spec.revision),
+        _ => From::WorkTree,
+    };
+    let new = NewWorkspace {
+        from,
+        mode: mode(args, session)?,
+        read_only: args.read_only,
+        session: args.session.clone(),
+    };
+    let created = session.store().create(&args.agent, &new)?;
+    if !args.quiet {
+        remark(&created);
+    }
+    out.record(&record(&created))?;
+    Ok(out.finish()?)
+}
+
+/// The form that was asked for, by the option or else by the setting.
+fn mode(args: &Args, session: &Session) -> Result<Mode, Failure> {
+    const KEY: &str = "relo.workspace.mode";
+    let wanted = match (args.mode, session.repository().config()?.string(KEY)) {
+        (Some(mode), _) => mode,
+        (None, None) => WantedMode::Virtual,
+        (None, Some(value)) => {
+            WantedMode::from_str(&value, true).map_err(|_| git::Error::Config {
+                key: KEY.to_owned(),
+                value,
+                why: "expected virtual, worktree or auto",
+            })?
+        }
+    };
+    Ok(match wanted {
+        WantedMode::Virtual | WantedMode::Auto => Mode::Virtual,
+        WantedMode::Worktree => Mode::Worktree,
+    })
+}
+
+fn remark(created: &Created) {
+    let Some(base) = &created.base else { return };
+    if base.untracked_left_out > 0 {
+        let count = base.untracked_left_out;
+        say(
+            "warning",
+            &format!("left out {count} untracked files: more than relo.workspace.maxUntracked"),
+        );
+    }
+    for left_out in &base.left_out {
+        let text = format!("left out '{}' [{}]", left_out.path, left_out.kind);
+        say("warning", &text);
+    }
+}
+
+fn record(created: &Created) -> Record {
+    let workspace = &created.workspace;
+    let base = created.base.as_ref();
+    let left = base.map(|base| &base.left_out[..]).unwrap_or_default();
+    Record::new()
+        .with("agent", &workspace.agent)
+        .with("revision", workspace.revision())
+        .with("commit", workspace.commit)
+        .with("base", workspace.base())
+        .with("tree", workspace.tree)
+        .with("mode", workspace.meta.mode.as_str())
+        .flag("read-only", workspace.meta.read_only)
+        .maybe("session", workspace.meta.session.clone())
+        .maybe("uncommitted", base.map(|base| base.dirty.len()))
+        .maybe("untracked", base.map(|base| base.untracked.len()))
+        .maybe(
+            "untracked-left-out",
+            base.map(|base| base.untracked_left_out),
+        )
+        .list("left-out", "left-out", left.iter().map(left_out))
+}

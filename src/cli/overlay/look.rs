@@ -1,0 +1,107 @@
+//! `git vws overlay read`, `ls` and `stat`.
+
+use std::ffi::OsString;
+
+use git_vws::git::tree::{self, Entry};
+use git_vws::layout;
+use git_vws::model::AgentId;
+use git_vws::output::{Form, PathStyle, Record};
+
+use super::args::{self, FormArgs, SideArgs};
+use crate::cli::report::Failure;
+use crate::cli::session::Session;
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    side: SideArgs,
+    /// The workspace
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+    /// The file, from the top of the workspace
+    #[arg(value_name = "path")]
+    path: OsString,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct LsArgs {
+    #[command(flatten)]
+    form: FormArgs,
+    #[command(flatten)]
+    side: SideArgs,
+    /// List what is in folders, not the folders
+    #[arg(short = 'r')]
+    recursive: bool,
+    /// The workspace
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+    /// A folder, from the top of the workspace
+    #[arg(value_name = "path")]
+    path: Option<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct StatArgs {
+    #[command(flatten)]
+    form: FormArgs,
+    #[command(flatten)]
+    side: SideArgs,
+    /// The workspace
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+    /// The path, from the top of the workspace
+    #[arg(value_name = "path")]
+    path: OsString,
+}
+
+pub(crate) fn read(args: &ReadArgs, session: &Session) -> Result<(), Failure> {
+    let path = args::path(&args.path)?;
+    let store = session.store();
+    let workspace = layout::import(&store, &args.agent)?;
+    let bytes = store.read(&workspace, args.side.side(), &path)?;
+    let mut out = session.printer(Form::Lines)?;
+    out.bytes(&bytes)?;
+    Ok(out.finish()?)
+}
+
+pub(crate) fn ls(args: &LsArgs, session: &Session) -> Result<(), Failure> {
+    let under = args.path.as_ref().map(args::folder).transpose()?;
+    let store = session.store();
+    let workspace = layout::import(&store, &args.agent)?;
+    let found = store.ls(&workspace, args.side.side(), under.as_ref(), args.recursive)?;
+    let mut out = session.printer(args.form.form())?;
+    for (path, entry) in &found {
+        let fields = format!("{:06o} {} {}", entry.mode, type_of(entry), entry.id);
+        out.path_line(PathStyle::Tree, &fields, &[path.as_ref()], || {
+            describe(Record::new().with("path", path), entry)
+        })?;
+    }
+    Ok(out.finish()?)
+}
+
+pub(crate) fn stat(args: &StatArgs, session: &Session) -> Result<(), Failure> {
+    let path = args::folder(&args.path)?;
+    let store = session.store();
+    let workspace = layout::import(&store, &args.agent)?;
+    let found = store.stat(&workspace, args.side.side(), &path)?;
+    let record = describe(Record::new().with("path", &found.path), &found.entry);
+    let mut out = session.printer(args.form.form())?;
+    out.record(&record.maybe("size", found.size))?;
+    Ok(out.finish()?)
+}
+
+fn describe(record: Record, entry: &Entry) -> Record {
+    record
+        .with("mode", format!("{:06o}", entry.mode))
+        .with("type", type_of(entry))
+        .with("oid", entry.id)
+}
+
+/// What `git ls-tree` calls an entry.
+fn type_of(entry: &Entry) -> &'static str {
+    match entry.mode {
+        tree::TREE => "tree",
+        tree::GITLINK => "commit",
+        _ => "blob",
+    }
+}

@@ -1,0 +1,68 @@
+//! `git vws overlay`: workspaces and the files in them.
+
+mod create;
+mod diff;
+mod edit;
+mod life;
+mod list;
+mod look;
+
+use clap::Subcommand;
+
+use super::report::Failure;
+use super::session::Session;
+use super::{args, base};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a workspace
+    Create(create::Args),
+    /// List the workspaces
+    List(list::ListArgs),
+    /// Show one workspace
+    Show(list::ShowArgs),
+    /// Print a file's content
+    Read(look::ReadArgs),
+    /// List files, as 'git ls-tree' does
+    Ls(look::LsArgs),
+    /// Show what is at a path
+    Stat(look::StatArgs),
+    /// Show what the agent changed
+    Diff(diff::Args),
+    /// Put standard input at a path
+    Write(edit::WriteArgs),
+    /// Remove files or folders
+    Delete(edit::DeleteArgs),
+    /// Give a file or folder another name
+    Rename(edit::RenameArgs),
+    /// Set or clear a file's executable bit
+    Chmod(edit::ChmodArgs),
+    /// Make a symbolic link
+    Symlink(edit::SymlinkArgs),
+    /// Take edits back to the base
+    Discard(life::DiscardArgs),
+    /// Make an earlier revision current again
+    Restore(life::RestoreArgs),
+    /// Let a workspace go
+    Dispose(life::DisposeArgs),
+}
+
+pub(crate) fn run(command: &Command, session: &Session) -> Result<(), Failure> {
+    match command {
+        Command::Create(args) => create::run(args, session),
+        Command::List(args) => list::list(args, session),
+        Command::Show(args) => list::show(args, session),
+        Command::Read(args) => look::read(args, session),
+        Command::Ls(args) => look::ls(args, session),
+        Command::Stat(args) => look::stat(args, session),
+        Command::Diff(args) => diff::run(args, session),
+        Command::Write(args) => edit::write(args, session),
+        Command::Delete(args) => edit::delete(args, session),
+        Command::Rename(args) => edit::rename(args, session),
+        Command::Chmod(args) => edit::chmod(args, session),
+        Command::Symlink(args) => edit::symlink(args, session),
+        Command::Discard(args) => life::discard(args, session),
+        Command::Restore(args) => life::restore(args, session),
+        Command::Dispose(args) => life::dispose(args, session),
+    }
+}

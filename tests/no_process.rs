@@ -1,0 +1,86 @@
+//! What is in the object database needs no process: the plain commands start none, not even git.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use std::io::Write;
+use std::process::Command;
+
+use bstr::ByteSlice;
+use common::{BINARY, Sandbox};
+
+fn has_strace() -> bool {
+    Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+#[test]
+fn plain_commands_start_no_process() {
+    if !has_strace() {
+        // Past libtest's capture: a skipped test is to be seen.
+        let _ = std::io::stderr().write_all(b"skipped: strace is missing or may not trace\n");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("a.txt", "one\n");
+    sandbox.write("dir/b.txt", "two\n");
+    sandbox.commit("first");
+    let log = sandbox.root().join("strace.log");
+    let trace = |args: &[&str]| {
+        let mut command = sandbox.command("strace");
+        command
+            .args([
+                "-f",
+                "-e",
+                "trace=execve,execveat,fork,vfork,clone,clone3",
+                "-o",
+            ])
+            .arg(&log)
+            .arg(BINARY)
+            .args(args);
+        let outcome = sandbox.outcome(command, b"new\n");
+        assert_eq!(outcome.code(), Some(0), "{args:?}: {outcome}");
+        std::fs::read(&log).unwrap()
+    };
+    for args in [
+        &["overlay", "create", "a", "--base=HEAD"][..],
+        &["overlay", "create", "b", "--from=a"],
+        &["overlay", "write", "a", "dir/new.txt"],
+        &["overlay", "chmod", "a", "+x", "a.txt"],
+        &["overlay", "rename", "a", "dir", "moved"],
+        &["overlay", "symlink", "a", "link", "a.txt"],
+        &["overlay", "delete", "a", "a.txt"],
+        &["overlay", "read", "a", "moved/b.txt"],
+        &["overlay", "ls", "-r", "a"],
+        &["overlay", "stat", "a", "moved"],
+        &["overlay", "diff", "a"],
+        &["overlay", "list"],
+        &["overlay", "show", "a"],
+        &["snap", "a"],
+        &["context", "a"],
+        &["overlay", "discard", "a"],
+        &["overlay", "restore", "a", "3"],
+        &["overlay", "dispose", "-f", "a"],
+    ] {
+        let log = trace(args);
+        let calls = |name: &str| log.lines().filter(|line| line.contains_str(name)).count();
+        assert_eq!(calls("exec"), 1, "{args:?}\n{}", log.as_bstr());
+        // A thread is a clone too, and none of these needs one.
+        assert_eq!(
+            calls("clone") + calls("fork"),
+            0,
+            "{args:?}\n{}",
+            log.as_bstr()
+        );
+    }
+    // The tracing itself works: recording the working tree asks git.
+    let log = trace(&["base"]);
+    assert!(
+        log.lines()
+            .filter(|line| line.contains_str("execve("))
+            .count()
+            > 1
+    );
+}
