@@ -19,9 +19,12 @@ const LARGEST: u64 = 48 << 10;
 /// Copies real files of this machine into the repository: sources of the crates that this package
 /// is built from, then headers and the documentation of the toolchain, until there are enough.
 fn fill(sandbox: &Sandbox) -> usize {
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let home = std::env::var_os("HOME")
+        .map(PathBuf::from)
+        .unwrap_or_default();
     let cargo = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
-    let rustup = std::env::var_os("RUSTUP_HOME").map_or_else(|| home.join(".rustup"), PathBuf::from);
+    let rustup =
+        std::env::var_os("RUSTUP_HOME").map_or_else(|| home.join(".rustup"), PathBuf::from);
     let sources = [
         cargo.join("registry/src"),
         PathBuf::from("/usr/include"),
@@ -88,7 +91,13 @@ fn users_side(sandbox: &Sandbox, files: &[&str]) -> BTreeMap<String, Vec<u8>> {
     let status = sandbox
         .command("git")
         .env("GIT_OPTIONAL_LOCKS", "0")
-        .args(["status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all"])
+        .args([
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--branch",
+            "--untracked-files=all",
+        ])
         .output()
         .unwrap();
     state.insert("status".into(), status.stdout);
@@ -125,8 +134,15 @@ fn differing<'a>(
 }
 
 const AT_PLAY: [&str; 9] = [
-    "shared.c", "conflict.c", "staged.c", "unstaged.c", "untracked.c", "doomed.c", "by-alice.c",
-    "by-bob.c", "carol.c",
+    "shared.c",
+    "conflict.c",
+    "staged.c",
+    "unstaged.c",
+    "untracked.c",
+    "doomed.c",
+    "by-alice.c",
+    "by-bob.c",
+    "carol.c",
 ];
 
 #[test]
@@ -134,7 +150,14 @@ fn three_agents_and_a_user_in_the_middle_of_work() {
     let sandbox = Sandbox::new();
     let copied = fill(&sandbox);
     assert!(copied >= FILES, "only {copied} real files on this machine");
-    for name in ["shared.c", "conflict.c", "staged.c", "unstaged.c", "doomed.c", "carol.c"] {
+    for name in [
+        "shared.c",
+        "conflict.c",
+        "staged.c",
+        "unstaged.c",
+        "doomed.c",
+        "carol.c",
+    ] {
         sandbox.write(name, lines(&[]));
     }
     sandbox.commit("a real repository");
@@ -161,15 +184,22 @@ fn three_agents_and_a_user_in_the_middle_of_work() {
     sandbox.vws(&["propose", "alice"]).success();
     let bob = "sed -i 's/^line 150$/bob was here/' shared.c && echo made >by-bob.c && \
                chmod +x by-bob.c && rm doomed.c && test -z \"$(git status --porcelain x)\"";
-    sandbox.vws(&["run", "bob", "--", "sh", "-c", bob]).success();
+    sandbox
+        .vws(&["run", "bob", "--", "sh", "-c", bob])
+        .success();
     let carol = "sed -i 's/^line 30$/carol was here/' conflict.c && \
                  sed -i 's/^line 1$/carol was here/' carol.c";
-    sandbox.vws(&["run", "carol", "--", "sh", "-c", carol]).success();
+    sandbox
+        .vws(&["run", "carol", "--", "sh", "-c", carol])
+        .success();
     assert!(!sandbox.repo().join(".relo/worktrees/bob").exists());
 
     // Meanwhile the user goes on, on the very line that Carol took.
     sandbox.write("conflict.c", lines(&[(30, "the user took this line")]));
-    sandbox.write("shared.c", lines(&[(10, "the user was here"), (190, "and here")]));
+    sandbox.write(
+        "shared.c",
+        lines(&[(10, "the user was here"), (190, "and here")]),
+    );
     let before = users_side(&sandbox, &AT_PLAY);
 
     sandbox.vws(&["accept", "alice"]).success();
@@ -184,9 +214,15 @@ fn three_agents_and_a_user_in_the_middle_of_work() {
         (150, "bob was here"),
         (190, "and here"),
     ]);
-    assert_eq!(sandbox.read("shared.c").as_bstr(), merged.as_bytes().as_bstr());
+    assert_eq!(
+        sandbox.read("shared.c").as_bstr(),
+        merged.as_bytes().as_bstr()
+    );
     assert_eq!(sandbox.read("by-alice.c"), b"made by alice\n");
-    assert_eq!(sandbox.read("carol.c"), lines(&[(1, "carol was here")]).into_bytes());
+    assert_eq!(
+        sandbox.read("carol.c"),
+        lines(&[(1, "carol was here")]).into_bytes()
+    );
     let after = users_side(&sandbox, &AT_PLAY);
     let mut changed = differing(&after, &before);
     changed.retain(|key| *key != "status");
