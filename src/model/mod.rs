@@ -10,7 +10,7 @@
 //! - [`Revision`]: the number of a published state
 //! - [`FileMode`]: what a tree entry is
 //! - [`Refusal`]: the stable kinds of "no"
-//! - [`json`]: paths in JSON
+//! - [`json`], [`quote`]: paths in JSON and in lines
 //! - [`text`]: names made safe to print
 
 pub mod agent;
@@ -18,6 +18,7 @@ pub mod json;
 pub mod mode;
 pub mod path;
 mod protected;
+pub mod quote;
 pub mod refusal;
 pub mod revision;
 pub mod text;
