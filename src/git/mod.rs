@@ -6,6 +6,7 @@
 pub mod index;
 pub mod merge;
 pub mod pack;
+pub mod patch;
 pub mod tree;
 
 mod attributes;
