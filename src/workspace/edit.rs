@@ -212,6 +212,10 @@ impl Editor {
     ) -> Result<Option<Entry>> {
         let mut at = path.parent();
         while let Some(folder) = at {
+            // What was written below a folder makes it one, without a look at any tree.
+            if self.holds_below(folder.as_bstr()) {
+                break;
+            }
             match self.find(staging, folder.as_bstr())? {
                 Some(Entry { mode, .. }) if mode != tree::TREE => {
                     let (kind, is) = match mode {
@@ -250,14 +254,31 @@ impl Editor {
             return Ok(*pending);
         }
         // An edit above or below this path changes what is here: fold the edits in first.
-        if self
-            .pending
-            .keys()
-            .any(|other| related(other.as_bstr(), path))
-        {
+        if self.related(path) {
             self.fold(staging)?;
         }
         Ok(tree::lookup(staging, self.tree, path)?)
+    }
+
+    /// The pending edits below a path.
+    fn below(&self, path: &BStr) -> impl Iterator<Item = &Option<Entry>> {
+        let mut folder = path.to_owned();
+        folder.push(b'/');
+        self.pending
+            .range(folder.clone()..)
+            .take_while(move |(other, _)| other.starts_with(&folder))
+            .map(|(_, entry)| entry)
+    }
+
+    /// Whether a pending edit puts something below a path.
+    fn holds_below(&self, path: &BStr) -> bool {
+        self.below(path).any(Option::is_some)
+    }
+
+    /// Whether a pending edit is above or below a path.
+    fn related(&self, path: &BStr) -> bool {
+        let above = |slash| self.pending.contains_key(path[..slash].as_bstr());
+        path.find_iter("/").any(above) || self.below(path).next().is_some()
     }
 
     fn set(&mut self, path: &RepoPath, entry: Option<Entry>) {
@@ -289,15 +310,6 @@ impl Editor {
         paths.dedup();
         paths
     }
-}
-
-fn related(one: &BStr, other: &BStr) -> bool {
-    let inside = |inner: &BStr, outer: &BStr| {
-        inner
-            .strip_prefix(outer.as_bytes())
-            .is_some_and(|rest| rest.starts_with(b"/"))
-    };
-    inside(one, other) || inside(other, one)
 }
 
 /// Refuses a link that would leave the workspace.
