@@ -104,6 +104,34 @@ impl<'r> Refs<'r> {
         Ok(None)
     }
 
+    /// As [`Refs::find`], for a name shared by all worktrees that is looked up again and again: a
+    /// loose ref costs the reading of its file and no more.
+    ///
+    /// # Errors
+    /// As [`Refs::find`].
+    pub fn peek(&self, name: &str) -> Result<Option<ObjectId>> {
+        if self.repository.ref_backend() == RefBackend::InProcess
+            && let Some(id) = self.loose(name)
+        {
+            return Ok(Some(id));
+        }
+        self.find(name)
+    }
+
+    /// What a loose ref's file holds, where that is plainly an id.
+    fn loose(&self, name: &str) -> Option<ObjectId> {
+        // One byte more than the longest form, so that what is longer is not taken for it.
+        let mut text = [0; 66];
+        let mut file = std::fs::File::open(self.path_of(name)).ok()?;
+        let length = std::io::Read::read(&mut file, &mut text).ok()?;
+        let line = text[..length].strip_suffix(b"\n")?;
+        let format = self.repository.format();
+        if line.len() != super::hex_len(format) {
+            return None;
+        }
+        ObjectId::from_str_ext(std::str::from_utf8(line).ok()?, format).ok()
+    }
+
     /// All refs below `prefix` (which ends in a slash), by name.
     ///
     /// # Errors
