@@ -25,7 +25,7 @@ pub use edit::{Edit, Editor};
 pub use error::{Error, Result};
 pub use list::Listed;
 pub use meta::{FORMAT, Kind, Metadata, Mode};
-pub use read::{Found, Side};
+pub use read::{Found, Side, check_file, list_tree, resolve};
 pub use revision::{Amend, Change, Published, Terms};
 
 use crate::git::{Commit, ObjectId, Repository};

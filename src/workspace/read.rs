@@ -3,8 +3,8 @@
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{Error, Result, Store, Workspace};
-use crate::git::tree::{self, Entry};
-use crate::git::{ObjectId, ObjectKind, Objects};
+use crate::git::tree::{self, Entry, TreeSource};
+use crate::git::{ObjectId, Objects};
 use crate::model::{Refusal, RepoPath};
 
 /// How many links a read follows before it takes them for a loop, as the file system does.
@@ -65,18 +65,10 @@ impl Store<'_> {
             path: path.as_bstr().to_owned(),
             place: side.as_str().to_owned(),
         };
-        let entry = resolve(&objects, root, path)?.ok_or_else(missing)?;
-        match entry.mode {
-            tree::TREE => {
-                let what = format!("'{path}' is a folder");
-                Err(Error::refused(Refusal::TypeChange, what))
-            }
-            tree::GITLINK => {
-                let what = format!("'{path}' is a submodule");
-                Err(Error::refused(Refusal::NestedRepository, what))
-            }
-            _ => Ok(objects.blob(entry.id)?),
-        }
+        let text = |id| Ok(objects.blob(id)?);
+        let entry = resolve(&objects, &text, root, path)?.ok_or_else(missing)?;
+        check_file(path, entry)?;
+        Ok(objects.blob(entry.id)?)
     }
 
     /// Mode, id and size of what is at a path; links are not followed.
@@ -111,36 +103,50 @@ impl Store<'_> {
     ) -> Result<Vec<(BString, Entry)>> {
         let root = self.tree_of(workspace, side)?;
         let objects = self.repository.objects()?;
-        let prefix = match under {
-            None => BString::default(),
-            Some(path) => {
-                let found = tree::lookup(&objects, root, path.as_bstr())?;
-                let found = found.ok_or_else(|| Error::NoPath {
-                    path: path.as_bstr().to_owned(),
-                    place: side.as_str().to_owned(),
-                })?;
-                if !found.is_tree() {
-                    return Ok(vec![(path.as_bstr().to_owned(), found)]);
-                }
-                path.as_bstr().to_owned()
-            }
-        };
-        let mut all = Vec::new();
-        tree::walk(&objects, root, prefix.as_bstr(), |path, entry| {
-            if path == prefix.as_bstr() {
-                return tree::Step::Continue;
-            }
-            if !entry.is_tree() || !recursive {
-                all.push((path.to_owned(), entry));
-            }
-            if entry.is_tree() && !recursive {
-                tree::Step::Prune
-            } else {
-                tree::Step::Continue
-            }
-        })?;
-        Ok(all)
+        list_tree(&objects, root, side, under, recursive)
     }
+}
+
+/// The files that a tree holds below `under`, as [`Store::ls`] lists them; `side` is for the error.
+///
+/// # Errors
+/// As [`Store::ls`].
+pub fn list_tree<S: TreeSource + ?Sized>(
+    source: &S,
+    root: ObjectId,
+    side: Side,
+    under: Option<&RepoPath>,
+    recursive: bool,
+) -> Result<Vec<(BString, Entry)>> {
+    let prefix = match under {
+        None => BString::default(),
+        Some(path) => {
+            let found = tree::lookup(source, root, path.as_bstr())?;
+            let found = found.ok_or_else(|| Error::NoPath {
+                path: path.as_bstr().to_owned(),
+                place: side.as_str().to_owned(),
+            })?;
+            if !found.is_tree() {
+                return Ok(vec![(path.as_bstr().to_owned(), found)]);
+            }
+            path.as_bstr().to_owned()
+        }
+    };
+    let mut all = Vec::new();
+    tree::walk(source, root, prefix.as_bstr(), |path, entry| {
+        if path == prefix.as_bstr() {
+            return tree::Step::Continue;
+        }
+        if !entry.is_tree() || !recursive {
+            all.push((path.to_owned(), entry));
+        }
+        if entry.is_tree() && !recursive {
+            tree::Step::Prune
+        } else {
+            tree::Step::Continue
+        }
+    })?;
+    Ok(all)
 }
 
 pub(super) fn size_of(objects: &Objects<'_>, entry: Entry) -> Result<Option<u64>> {
@@ -150,10 +156,32 @@ pub(super) fn size_of(objects: &Objects<'_>, entry: Entry) -> Result<Option<u64>
     })
 }
 
-/// Finds what a path leads to, links followed inside the tree.
-fn resolve(objects: &Objects<'_>, root: ObjectId, path: &RepoPath) -> Result<Option<Entry>> {
+/// Refuses to read what is no file: a folder (`type_change`) or a submodule (`nested_repository`).
+///
+/// # Errors
+/// The refusal.
+pub fn check_file(path: &RepoPath, entry: Entry) -> Result<()> {
+    let (kind, is) = match entry.mode {
+        tree::TREE => (Refusal::TypeChange, "a folder"),
+        tree::GITLINK => (Refusal::NestedRepository, "a submodule"),
+        _ => return Ok(()),
+    };
+    Err(Error::refused(kind, format!("'{path}' is {is}")))
+}
+
+/// Finds what a path leads to in the tree `root`, links followed inside the tree as the file system
+/// would. `text` reads what a link says.
+///
+/// # Errors
+/// The refusal `escapes` for a link that leaves the tree; when a tree cannot be read.
+pub fn resolve<S: TreeSource + ?Sized>(
+    source: &S,
+    text: &dyn Fn(ObjectId) -> Result<Vec<u8>>,
+    root: ObjectId,
+    path: &RepoPath,
+) -> Result<Option<Entry>> {
     // The plain case first: one look-up, no link anywhere.
-    match tree::lookup(objects, root, path.as_bstr())? {
+    match tree::lookup(source, root, path.as_bstr())? {
         Some(entry) if entry.mode != tree::LINK => return Ok(Some(entry)),
         _ => {}
     }
@@ -175,7 +203,7 @@ fn resolve(objects: &Objects<'_>, root: ObjectId, path: &RepoPath) -> Result<Opt
         }
         at.push(part);
         let here = bstr::join("/", &at);
-        let Some(entry) = tree::lookup(objects, root, here.as_bstr())? else {
+        let Some(entry) = tree::lookup(source, root, here.as_bstr())? else {
             return Ok(None);
         };
         if entry.mode != tree::LINK {
@@ -187,7 +215,7 @@ fn resolve(objects: &Objects<'_>, root: ObjectId, path: &RepoPath) -> Result<Opt
             let what = format!("'{path}' leads through too many links");
             return Err(Error::refused(Refusal::Escapes, what));
         }
-        let target = objects.read(entry.id, ObjectKind::Blob)?;
+        let target = text(entry.id)?;
         if target.starts_with(b"/") {
             return Err(escapes());
         }
@@ -202,7 +230,7 @@ fn resolve(objects: &Objects<'_>, root: ObjectId, path: &RepoPath) -> Result<Opt
     }
     // A final `..` may have left the last look-up behind.
     let here = bstr::join("/", &at);
-    Ok(tree::lookup(objects, root, here.as_bstr())?.or(Some(found)))
+    Ok(tree::lookup(source, root, here.as_bstr())?.or(Some(found)))
 }
 
 /// The components of a path, last one first.
