@@ -10,6 +10,7 @@ pub mod quote;
 
 mod printer;
 mod record;
+pub mod report;
 
 pub use printer::{Error, Form, PathStyle, Printer, Result};
 pub use record::{Record, Value};
