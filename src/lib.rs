@@ -13,6 +13,7 @@
 //! Imports run down this list and never up; `tests/house.rs` holds the line.
 //!
 //! - `cli` (the binary's own): arguments to one library call to records
+//! - [`batch`]: the stdin protocol over the same library calls
 //! - [`output`]: records as porcelain, NUL-separated fields, or JSON
 //! - [`integrate`]: proposal, merge, accept, reject, journal, undo
 //! - [`layout`]: directories for tools: lay out, capture, settle, exec
@@ -22,6 +23,7 @@
 //! - [`disk`]: files of a working tree, no link followed
 //! - [`model`]: the words: agent ids, paths, refusal kinds
 
+pub mod batch;
 pub mod disk;
 pub mod events;
 pub mod git;

@@ -1,0 +1,130 @@
+//! Where a read looks: into the published objects, or into a revision that is still being made.
+
+use std::rc::Rc;
+
+use bstr::{BString, ByteSlice};
+
+use super::request::DiffForm;
+use crate::git::patch::{self, PatchOptions};
+use crate::git::tree::{self, Change, Entry, StoreError, TreeSource};
+use crate::git::{ObjectFormat, ObjectId, ObjectKind, Objects, Staging};
+use crate::output::{PathStyle, Printer, Record, report};
+use crate::workspace::Result;
+
+/// Objects to read from.
+pub(super) enum View<'v, 'r> {
+    Published(&'v Objects<'r>),
+    Pending(&'v Staging<'r>),
+}
+
+impl TreeSource for View<'_, '_> {
+    fn read_tree(&self, id: ObjectId) -> std::result::Result<Option<Rc<[u8]>>, StoreError> {
+        match self {
+            View::Published(objects) => objects.read_tree(id),
+            View::Pending(staging) => staging.read_tree(id),
+        }
+    }
+
+    fn format(&self) -> ObjectFormat {
+        match self {
+            View::Published(objects) => objects.format(),
+            View::Pending(staging) => staging.objects().format(),
+        }
+    }
+}
+
+impl View<'_, '_> {
+    /// The bytes of a blob.
+    pub(super) fn blob(&self, id: ObjectId) -> Result<Vec<u8>> {
+        Ok(match self {
+            View::Published(objects) => objects.blob(id)?,
+            View::Pending(staging) => staging.read(id, ObjectKind::Blob)?,
+        })
+    }
+
+    /// The size of what an entry names; `None` for folders and submodules.
+    pub(super) fn size(&self, entry: Entry) -> Result<Option<u64>> {
+        Ok(match (entry.mode, self) {
+            (tree::TREE | tree::GITLINK, _) => None,
+            (_, View::Published(objects)) => Some(objects.blob_size(entry.id)?),
+            (_, View::Pending(_)) => Some(self.blob(entry.id)?.len() as u64),
+        })
+    }
+
+    /// What a change reads in a comparison; nothing of a submodule.
+    fn side(&self, entry: Option<Entry>) -> Result<Option<(Entry, Vec<u8>)>> {
+        entry
+            .map(|entry| match entry.mode {
+                tree::GITLINK => Ok((entry, Vec::new())),
+                _ => Ok((entry, self.blob(entry.id)?)),
+            })
+            .transpose()
+    }
+
+    /// The text of changes.
+    pub(super) fn patch(&self, changes: &[Change], quote_path: bool) -> Result<Vec<u8>> {
+        let options = PatchOptions {
+            quote_path,
+            ..PatchOptions::default()
+        };
+        let mut text = Vec::new();
+        for change in changes {
+            let (old, new) = (self.side(change.old)?, self.side(change.new)?);
+            let path = change.path.as_bstr();
+            text.extend(patch::patch(borrow(&old), borrow(&new), path, &options)?);
+        }
+        Ok(text)
+    }
+
+    /// How many lines a change adds and takes away; `None` where it is binary.
+    pub(super) fn count(&self, change: &Change) -> Result<Option<(u64, u64)>> {
+        let (old, new) = (self.side(change.old)?, self.side(change.new)?);
+        let (old, new) = (borrow(&old), borrow(&new));
+        Ok(patch::count_lines(
+            &patch::content(old),
+            &patch::content(new),
+        ))
+    }
+
+    /// Prints changes, one a line.
+    pub(super) fn print(
+        &self,
+        changes: &[Change],
+        form: DiffForm,
+        out: &mut Printer<&mut Vec<u8>>,
+    ) -> std::result::Result<(), super::session::Trouble> {
+        for change in changes {
+            let paths = [change.path.as_bstr()];
+            let mut json = report::change(change);
+            let (style, fields) = match form {
+                DiffForm::NameStatus => (PathStyle::Diff, change.status().letter().to_string()),
+                DiffForm::Numstat => {
+                    let count = self.count(change)?;
+                    json = counted(&change.path, count);
+                    let fields = count.map_or_else(
+                        || "-\t-".to_owned(),
+                        |(added, deleted)| format!("{added}\t{deleted}"),
+                    );
+                    (PathStyle::Tree, fields)
+                }
+                DiffForm::Raw | DiffForm::Patch => {
+                    (PathStyle::Diff, report::raw_fields(change, self.format()))
+                }
+            };
+            out.path_line(style, &fields, &paths, || json)?;
+        }
+        Ok(())
+    }
+}
+
+/// A line of `--numstat` as a record.
+fn counted(path: &BString, count: Option<(u64, u64)>) -> Record {
+    Record::new()
+        .with("path", path)
+        .maybe("added", count.map(|(added, _)| added))
+        .maybe("deleted", count.map(|(_, deleted)| deleted))
+}
+
+fn borrow(side: &Option<(Entry, Vec<u8>)>) -> patch::Side<'_> {
+    side.as_ref().map(|(entry, bytes)| (*entry, &bytes[..]))
+}
