@@ -492,6 +492,57 @@ fn one_pack_and_one_revision_however_many_edits() {
 }
 
 #[test]
+fn a_hundred_edits_are_flushed_as_often_as_one() {
+    let sandbox = sandbox();
+    let repository = open(&sandbox);
+    run(&repository, b"create --base=HEAD a\n", LINES);
+    let log = sandbox.root().join("flushes");
+    let flushes = |edits: std::ops::Range<u32>| -> Option<usize> {
+        let mut input = String::from("begin a\n");
+        for n in edits {
+            input.push_str(&format!("write a deep/er/{n} 1\nx\n"));
+        }
+        input.push_str("commit\n");
+        let traced = sandbox
+            .command("strace")
+            .args(["-f", "-e", "trace=fsync,fdatasync,sync_file_range", "-o"])
+            .arg(&log)
+            .args([common::BINARY, "batch"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn();
+        let mut child = traced.ok()?;
+        child.stdin.take()?.write_all(input.as_bytes()).ok()?;
+        let done = child.wait().ok()?.success();
+        let calls = std::fs::read(&log).ok()?;
+        done.then(|| calls.find_iter("sync").count())
+    };
+    let Some(one) = flushes(0..1) else {
+        eprintln!("skipped: no strace here");
+        return;
+    };
+    assert!(one > 0);
+    assert_eq!(flushes(1..101), Some(one));
+}
+
+#[test]
+fn the_binary_speaks_it_and_its_exit_code_is_about_the_stream() {
+    let sandbox = sandbox();
+    let input = b"create --base=HEAD a\nnonsense\nread a f\n";
+    let good = sandbox.vws_with_input(&["batch"], input);
+    assert_eq!(good.code(), Some(0));
+    for (input, code) in [(&b"begin a\n"[..], 0), (b"begin a\nwri", 128)] {
+        let outcome = sandbox.vws_with_input(&["batch", "--buffer"], input);
+        assert_eq!(outcome.code(), Some(code));
+        let stderr = outcome.stderr();
+        assert!(
+            stderr.starts_with(b"warning: 'begin a' was not committed"),
+            "{stderr:?}"
+        );
+    }
+}
+
+#[test]
 fn the_end_of_the_input_aborts() {
     let sandbox = sandbox();
     let repository = open(&sandbox);

@@ -6,6 +6,7 @@
 mod accept;
 mod args;
 mod base;
+mod batch;
 mod changes;
 mod context;
 mod directory;
@@ -51,6 +52,8 @@ enum Command {
     Snap(snap::Args),
     /// Print what answers about a workspace are based on
     Context(context::Args),
+    /// Carry out many commands in one process
+    Batch(batch::Args),
     /// Lay out a directory for tools
     Materialize(directory::MaterializeArgs),
     /// Import what tools did in the directory
@@ -118,6 +121,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Base(args) => base::run(args, &session),
         Command::Snap(args) => snap::run(args, &session),
         Command::Context(args) => context::run(args, &session),
+        Command::Batch(args) => batch::run(args, &session),
         Command::Materialize(args) => directory::materialize(args, &session),
         Command::Capture(args) => directory::capture(args, &session),
         Command::Settle(args) => directory::settle(args, &session),

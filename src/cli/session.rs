@@ -32,13 +32,11 @@ impl Session {
             current_dir,
             variables: std::env::vars_os().collect(),
         };
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| {
-                i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-            });
         let repository = Repository::open(environment)?;
-        Ok(Session { repository, now })
+        Ok(Session {
+            repository,
+            now: clock(),
+        })
     }
 
     pub(crate) fn store(&self) -> Store<'_> {
@@ -57,8 +55,22 @@ impl Session {
     }
 }
 
+/// The seconds since 1970.
+pub(crate) fn clock() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
+/// Standard input without the buffer that Rust puts behind it.
+pub(crate) fn stdin() -> Result<File, Failure> {
+    let input = io::stdin().as_fd().try_clone_to_owned();
+    Ok(input.map_err(Failure::Input)?.into())
+}
+
 /// Standard output without the line buffer that Rust puts before it.
-fn stdout() -> output::Result<File> {
+pub(crate) fn stdout() -> output::Result<File> {
     Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 

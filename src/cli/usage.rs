@@ -34,6 +34,7 @@ a directory, while a tool needs one
    materialize | capture | settle
 
 for orchestrators
+   batch                        all of it on standard input, in one process
    base | context | version     what things are based on
 
 'git vws <command> -h' shows a command. Most print records: -z, --json.
