@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-/// How long they have to end when asked.
+/// How long they have to end by themselves: `git commit` leaves a `git maintenance` behind that is
+/// about to, and so do most tools that tidy up.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How long they have to end when asked, that first time included.
 const GRACE: Duration = Duration::from_millis(1_500);
 /// How long we try to end those that would not.
 const LIMIT: Duration = Duration::from_secs(6);
@@ -46,26 +49,24 @@ impl Watch {
         Watch { before }
     }
 
-    /// Ends what has been left behind; gives back how many there were and how many are left.
+    /// Ends what has been left behind; gives back how many had to be asked and how many are left.
     pub(super) fn end(self) -> (usize, usize) {
         let mut seen = BTreeSet::new();
         let mut waited = Duration::ZERO;
         let left = loop {
             let running = self.running();
-            let new: Vec<i32> = running
-                .iter()
-                .copied()
-                .filter(|pid| seen.insert(*pid))
-                .collect();
             if running.is_empty() || waited >= LIMIT {
                 break running.len();
             }
-            if waited < GRACE {
+            if waited >= GRACE {
+                seen.extend(&running);
+                signal(&running, Signal::KILL);
+            } else if waited >= PATIENCE {
+                let mut new = running;
+                new.retain(|pid| seen.insert(*pid));
                 signal(&new, Signal::TERM);
                 // One that is stopped could not even hear it.
                 signal(&new, Signal::CONT);
-            } else {
-                signal(&running, Signal::KILL);
             }
             sleep(NAP);
             waited += NAP;
