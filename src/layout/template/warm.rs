@@ -1,0 +1,188 @@
+//! Warm layers: the build output of the user's checkout, shared with every directory.
+//!
+//! What git ignores there, folder by folder, is copied into a frozen layer of its own, with times kept,
+//! so that a build tool in a directory finds what it built in the checkout. A layer belongs to one
+//! checkout and has a number; the next one links what has not changed, which is safe because nobody
+//! writes to a layer. Nothing that a name hides (`.venv`, `.idea`) is shared unless
+//! `relo.template.share` names it, and no loose file (`.env`) unless `.worktreeinclude` does.
+//!
+//! The output was built from the files that the checkout had then. A directory with other content must
+//! not let its older files pass for the ones that were built: [`Warm::tree`] says what the layer stands
+//! for, and files that differ from it are to be laid out anew, with the time of now.
+
+mod collect;
+mod select;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::boot_id;
+use super::shelf::{Shelf, fnv};
+use crate::git::{Lock, ObjectId, Repository};
+use crate::layout::directory::{path_bytes, replace};
+use crate::layout::{Error, Result};
+
+const FORMAT: u64 = 1;
+/// How many seconds a layer is good for, unless `relo.template.warmInterval` says otherwise.
+const INTERVAL: u64 = 3600;
+
+/// A published layer, held against removal as long as this value lives.
+#[derive(Debug)]
+pub struct Warm {
+    shelf: Shelf,
+    name: String,
+    tree: Option<ObjectId>,
+    made: u64,
+    _held: Lock,
+}
+
+/// How a layer is made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The tree that the checkout's files make now, if known.
+    pub tree: Option<ObjectId>,
+    /// Now: seconds since 1970.
+    pub now: u64,
+    /// How many threads copy; at least two.
+    pub threads: usize,
+    /// Whether to make a new one even if the last is young enough.
+    pub force: bool,
+    /// Another directory to take the output from, with its git dir, instead of the checkout.
+    pub from: Option<(PathBuf, PathBuf)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Meta {
+    format: u64,
+    made: u64,
+    tree: Option<String>,
+    boot: String,
+    files: usize,
+    bytes: u64,
+}
+
+impl Warm {
+    /// The layer's files, to stand below a template's.
+    pub fn files(&self) -> PathBuf {
+        self.shelf.folder(&self.name).join("files")
+    }
+
+    /// The tree from whose files the output was built, if known.
+    pub fn tree(&self) -> Option<ObjectId> {
+        self.tree
+    }
+
+    /// When it was made: seconds since 1970.
+    pub fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Keeps it from being removed as long as the folder `what` exists, even when nobody runs.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn stand(&self, what: &Path) -> Result<()> {
+        self.shelf.stand(&self.name, what)
+    }
+}
+
+/// The layer of the checkout's build output; a new one where the last is too old. `None` where there
+/// is nothing to share, in a bare repository, and with `relo.template.warm=false`.
+///
+/// While another process makes the next one, the last is served.
+///
+/// # Errors
+/// [`Error::Git`] when git cannot list what is ignored, [`Error::Io`].
+pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm>> {
+    let config = repository.config()?;
+    if config.bool("relo.template.warm")? == Some(false) {
+        return Ok(None);
+    }
+    let Some(top) = repository.work_dir() else {
+        return Ok(None);
+    };
+    let interval = config.size("relo.template.warminterval")?;
+    let interval = interval.unwrap_or(INTERVAL);
+    let shelf = Shelf::new(&repository.relo_dir(), "warm");
+    let key = format!("{:016x}", fnv(path_bytes(top)));
+    let numbers = numbers(&shelf, &key)?;
+    let last = numbers.last().copied();
+    let held = match last {
+        Some(number) => take(&shelf, &key, number, repository)?,
+        None => None,
+    };
+    if let Some(warm) = &held
+        && !options.force
+        && options.now < warm.made.saturating_add(interval)
+    {
+        return Ok(held);
+    }
+    let selection = select::select(repository, options.from.as_ref())?;
+    if selection.is_empty() {
+        return Ok(held);
+    }
+    let next = last.map_or(1, |last| last + 1);
+    let source = options.from.as_ref().map_or(top, |(top, _)| top);
+    let before = held.as_ref().map(Warm::files);
+    let there = shelf.make(&name(&key, next), held.is_none(), |folder| {
+        let threads = options.threads.max(2);
+        let made = collect::collect(source, &selection, &folder.join("files"), before, threads)?;
+        let meta = Meta {
+            format: FORMAT,
+            made: options.now,
+            tree: options.tree.map(|tree| tree.to_string()),
+            boot: boot_id(),
+            files: made.files,
+            bytes: made.bytes,
+        };
+        let json = serde_json::to_vec(&meta).expect("invariant: plain data");
+        replace(&folder.join("meta.json"), &json)
+    })?;
+    if !there {
+        return Ok(held);
+    }
+    drop(held);
+    for number in numbers {
+        // One that is stood on goes with a later one.
+        shelf.remove(&name(&key, number))?;
+    }
+    take(&shelf, &key, next, repository)
+}
+
+fn name(key: &str, number: u64) -> String {
+    format!("{key}-{number}")
+}
+
+/// The numbers of a checkout's layers, in order.
+fn numbers(shelf: &Shelf, key: &str) -> Result<Vec<u64>> {
+    let names = shelf.names()?;
+    let number = |name: &String| name.strip_prefix(key)?.strip_prefix('-')?.parse().ok();
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Takes a layer. One of an earlier start of the machine may lack what was not on disk yet: it is not
+/// served, and nothing is linked from it.
+fn take(shelf: &Shelf, key: &str, number: u64, repository: &Repository) -> Result<Option<Warm>> {
+    let name = name(key, number);
+    let Some(held) = shelf.take(&name)? else {
+        return Ok(None);
+    };
+    let file = shelf.folder(&name).join("meta.json");
+    let bytes = fs::read(&file).map_err(|e| Error::io("read", &file, e))?;
+    let meta = serde_json::from_slice::<Meta>(&bytes).ok();
+    Ok(meta
+        .filter(|meta| meta.format == FORMAT && meta.boot == boot_id())
+        .map(|meta| Warm {
+            shelf: shelf.clone(),
+            name,
+            tree: meta
+                .tree
+                .and_then(|hex| ObjectId::from_str_ext(&hex, repository.format()).ok()),
+            made: meta.made,
+            _held: held,
+        }))
+}

@@ -1,0 +1,236 @@
+//! Copying the selected output into a new layer.
+//!
+//! The user may be building meanwhile: what vanishes is left out, what changes is copied as it is
+//! found, with the time that it had before, so that a build tool sees a mismatch rather than a match.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod,
+    linkat, openat, readlinkat, statat, symlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use super::select::Selection;
+use crate::git::os_str;
+use crate::git::tree::REGULAR;
+use crate::layout::put::{Root, set_time, time_in};
+use crate::layout::template::copy::{copy, in_parallel};
+use crate::layout::{Error, Result};
+
+/// What was copied or linked.
+pub(super) struct Made {
+    pub(super) files: usize,
+    pub(super) bytes: u64,
+}
+
+/// A file or link to be copied.
+struct Item {
+    path: BString,
+    stat: Stat,
+}
+
+#[derive(Default)]
+struct Found {
+    items: Vec<Item>,
+    /// Folders, each before those in it.
+    folders: Vec<Item>,
+}
+
+/// Copies the selection below `top` to the new folder `into`. Files that are as they were in `before`,
+/// the last layer, are linked.
+pub(super) fn collect(
+    top: &Path,
+    selection: &Selection,
+    into: &Path,
+    before: Option<PathBuf>,
+    threads: usize,
+) -> Result<Made> {
+    let source = open(CWD, top.as_os_str().as_encoded_bytes().as_bstr())
+        .map_err(|e| Error::io("open", top, e))?;
+    let found = find(&source, selection)?;
+    fs::create_dir(into).map_err(|e| Error::io("create", into, e))?;
+    let target = Root::open(into)?;
+    for path in selection.folders.iter().chain(&selection.files) {
+        for end in path.find_iter("/") {
+            target.folder(path[..end].as_bstr())?;
+        }
+    }
+    for folder in &found.folders {
+        target.folder(folder.path.as_bstr())?;
+    }
+    let before = before.as_deref().map(Root::open).transpose()?;
+    // Files of several names: the first is copied, the others are linked to it, as build tools
+    // expect to find them.
+    let mut first = HashMap::new();
+    let (mut own, mut again) = (Vec::new(), Vec::new());
+    for item in &found.items {
+        let key = (item.stat.st_dev, item.stat.st_ino);
+        match first.get(&key) {
+            Some(path) if item.stat.st_nlink > 1 => again.push((item, *path)),
+            _ => {
+                first.insert(key, item.path.as_bstr());
+                own.push(item);
+            }
+        }
+    }
+    let copied = in_parallel(vec![(); threads], own.len(), Ok, |(), at| {
+        place(&source, &target, before.as_ref(), own[at])
+    })?;
+    for (item, path) in again {
+        match linkat(
+            target.fd(),
+            path.as_bytes(),
+            target.fd(),
+            item.path.as_bytes(),
+            AtFlags::empty(),
+        ) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(Error::io("link", os_str(item.path.as_bstr()), error)),
+        }
+    }
+    // From the inside out: what is made in a folder changes its time.
+    for folder in found.folders.iter().rev() {
+        finish_folder(&target, folder)?;
+    }
+    Ok(Made {
+        files: found.items.len(),
+        bytes: copied.iter().sum(),
+    })
+}
+
+fn find(source: &OwnedFd, selection: &Selection) -> Result<Found> {
+    let mut found = Found::default();
+    for path in selection.folders.iter().chain(&selection.files) {
+        let mut path = path.clone();
+        let name = path.clone();
+        visit(source, name.as_bstr(), &mut path, &mut found)
+            .map_err(|e| Error::io("read", os_str(path.as_bstr()), e))?;
+    }
+    Ok(found)
+}
+
+/// Lists an entry of an open folder and what is below; what may not be read is left out.
+fn visit(
+    parent: &OwnedFd,
+    name: &BStr,
+    path: &mut BString,
+    found: &mut Found,
+) -> rustix::io::Result<()> {
+    let stat = match statat(parent, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(()),
+        stat => stat?,
+    };
+    let item = Item {
+        path: path.clone(),
+        stat,
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::Symlink => found.items.push(item),
+        FileType::Directory => {
+            let folder = match open(parent, name) {
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(()),
+                folder => folder?,
+            };
+            found.folders.push(item);
+            let length = path.len();
+            for entry in Dir::read_from(&folder)? {
+                let entry = entry?;
+                let name = entry.file_name().to_bytes();
+                // A repository inside would be one in every directory, with the user's own state.
+                if matches!(name, b"." | b".." | b".git") {
+                    continue;
+                }
+                path.push(b'/');
+                path.extend_from_slice(name);
+                visit(&folder, name.as_bstr(), path, found)?;
+                path.truncate(length);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Copies or links one file; gives the bytes that were copied.
+fn place(source: &OwnedFd, target: &Root, before: Option<&Root>, item: &Item) -> Result<u64> {
+    let path = item.path.as_bstr();
+    let failed = |e: Errno| Error::io("copy", os_str(path), e);
+    let is_link = FileType::from_raw_mode(item.stat.st_mode) == FileType::Symlink;
+    if let Some(before) = before
+        && !is_link
+        && let Ok(old) = statat(before.fd(), path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+        && same(&old, &item.stat)
+        && linkat(
+            before.fd(),
+            path.as_bytes(),
+            target.fd(),
+            path.as_bytes(),
+            AtFlags::empty(),
+        )
+        .is_ok()
+    {
+        return Ok(0);
+    }
+    if is_link {
+        let to = match readlinkat(source, path.as_bytes(), Vec::new()) {
+            Err(Errno::NOENT | Errno::INVAL) => return Ok(0),
+            to => to.map_err(failed)?,
+        };
+        symlinkat(to, target.fd(), path.as_bytes()).map_err(failed)?;
+        let times = times(time_in(&item.stat));
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        utimensat(target.fd(), path.as_bytes(), &times, flags).map_err(failed)?;
+        return Ok(0);
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let from = match openat(source, path.as_bytes(), flags, Mode::empty()) {
+        Err(Errno::NOENT | Errno::ACCESS | Errno::LOOP | Errno::NOTDIR) => return Ok(0),
+        from => File::from(from.map_err(failed)?),
+    };
+    let to = target.create(path, REGULAR)?;
+    copy(&from, &to).map_err(|e| Error::io("copy", os_str(path), e))?;
+    fchmod(&to, Mode::from_raw_mode(item.stat.st_mode & 0o777)).map_err(failed)?;
+    set_time(&to, time_in(&item.stat)).map_err(failed)?;
+    Ok(u64::try_from(item.stat.st_size).unwrap_or(0))
+}
+
+/// Whether a file of the last layer is still the user's: permissions, size and time.
+fn same(old: &Stat, new: &Stat) -> bool {
+    old.st_mode & !0o7000 == new.st_mode & !0o7000
+        && old.st_size == new.st_size
+        && time_in(old) == time_in(new)
+}
+
+fn times(time: Timespec) -> Timestamps {
+    Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: time,
+    }
+}
+
+/// Gives a folder its permissions and time. Its owner may always write: else nobody could remove it.
+fn finish_folder(target: &Root, folder: &Item) -> Result<()> {
+    let path = folder.path.as_bstr();
+    let failed = |e: Errno| Error::io("set the times of", os_str(path), e);
+    let opened = open(target.fd(), path).map_err(failed)?;
+    fchmod(
+        &opened,
+        Mode::from_raw_mode(folder.stat.st_mode & 0o777 | 0o700),
+    )
+    .map_err(failed)?;
+    let times = times(time_in(&folder.stat));
+    rustix::fs::futimens(&opened, &times).map_err(failed)
+}
+
+fn open(parent: impl std::os::fd::AsFd, path: &BStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, path.as_bytes(), flags, Mode::empty())
+}

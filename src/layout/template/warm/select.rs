@@ -1,0 +1,122 @@
+//! What of the checkout is shared.
+
+use std::path::PathBuf;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::git::{GitCommand, Repository, os_str};
+use crate::layout::Result;
+
+/// The list of ignored files that the user wants in every directory, in the form of `.gitignore`.
+const INCLUDE: &str = ".worktreeinclude";
+
+/// What is copied.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Selection {
+    /// Whole folders, none inside another, without a slash at the end.
+    pub(super) folders: Vec<BString>,
+    /// Single files.
+    pub(super) files: Vec<BString>,
+}
+
+impl Selection {
+    pub(super) fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.files.is_empty()
+    }
+}
+
+/// Asks git what it ignores in the checkout, or in another directory of the repository.
+pub(super) fn select(
+    repository: &Repository,
+    from: Option<&(PathBuf, PathBuf)>,
+) -> Result<Selection> {
+    let git = || -> GitCommand<'_> {
+        match from {
+            Some((top, admin)) => repository.git().in_directory(top, admin),
+            None => repository.git().users_index(),
+        }
+    };
+    let shared = repository.config()?.all("relo.template.share");
+    let list = git()
+        .args(["ls-files", "--others", "--ignored", "--exclude-standard"])
+        .args(["--directory", "-z"])
+        .output()?;
+    let mut selection = Selection::default();
+    for path in list.split_str("\0") {
+        // Without the slash it is a loose file.
+        let Some(folder) = path.strip_suffix(b"/") else {
+            continue;
+        };
+        if is_shared(folder.as_bstr(), &shared) {
+            selection.folders.push(folder.into());
+        }
+    }
+    let top = from.map_or(repository.work_dir(), |(top, _)| Some(top));
+    let include = top.map(|top| top.join(INCLUDE));
+    if let Some(include) = include.filter(|file| file.is_file()) {
+        let mut option = std::ffi::OsString::from("--exclude-from=");
+        option.push(&include);
+        let wanted = git()
+            .args(["ls-files", "--others", "--ignored", "-z"])
+            .arg(option)
+            .output()?;
+        // Untracked files that are not ignored are part of the base already.
+        let ignored = git()
+            .args(["check-ignore", "-z", "--stdin"])
+            .stdin(wanted)
+            .run()?;
+        let ignored = match ignored.code() {
+            Some(0 | 1) => ignored.stdout,
+            _ => return Err(ignored.into_error().into()),
+        };
+        for path in ignored.split_str("\0").filter(|path| !path.is_empty()) {
+            let inside = |folder: &BString| {
+                path.strip_prefix(&folder[..])
+                    .is_some_and(|rest| rest.starts_with(b"/"))
+            };
+            if is_safe(path.as_bstr()) && !selection.folders.iter().any(inside) {
+                selection.files.push(path.into());
+            }
+        }
+    }
+    Ok(selection)
+}
+
+/// Whether a folder may be shared: no part of its name is hidden, or the user named that part.
+fn is_shared(folder: &BStr, shared: &[String]) -> bool {
+    is_safe(folder)
+        && folder.split_str("/").all(|part| {
+            !part.starts_with(b".") || shared.iter().any(|name| name.as_bytes() == part)
+        })
+}
+
+/// Git's own folders and ours are never shared, whatever a setting says.
+fn is_safe(path: &BStr) -> bool {
+    crate::model::RepoPath::new(path).is_ok() && !os_str(path).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_parts_must_be_named() {
+        let none = [];
+        let venv = [".venv".to_owned(), ".git".to_owned(), ".relo".to_owned()];
+        let cases = [
+            ("target", true, true),
+            ("a/node_modules", true, true),
+            (".venv", false, true),
+            ("a/.venv/b", false, true),
+            (".cache", false, false),
+            (".venv/.cache", false, false),
+            (".git", false, false),
+            ("a/.git", false, false),
+            (".relo", false, false),
+        ];
+        for (path, plain, named) in cases {
+            assert_eq!(is_shared(path.into(), &none), plain, "{path}");
+            assert_eq!(is_shared(path.into(), &venv), named, "{path}");
+        }
+    }
+}
