@@ -23,8 +23,14 @@ const RANKS: [&[&str]; 10] = [
 
 /// The only folder that names git2.
 const GIT_FOLDER: &str = "src/git/";
-/// Besides [`GIT_FOLDER`]: starts the user's command, never git.
-const MAY_START_PROCESSES: &[&str] = &["src/layout/exec.rs"];
+/// Besides [`GIT_FOLDER`]: start the user's command, or this program itself, never git.
+const MAY_START_PROCESSES: &[&str] = &[
+    "src/layout/exec.rs",
+    // Becomes the user's command, inside the namespace.
+    "src/layout/overlay/namespace.rs",
+    // Tries a mount out, in a process of its own.
+    "src/layout/overlay/probe.rs",
+];
 /// The binary's own files: they print, and read the environment, the arguments and the clock.
 const FACE: &[&str] = &["src/main.rs", "src/cli/"];
 /// Outside the face: nobody; the environment is handed down as a value.

@@ -13,6 +13,10 @@
 //! `.git/config` is never written, no hook of the user's runs, and nobody else's worktree is
 //! touched.
 
+#[cfg(target_os = "linux")]
+pub mod overlay;
+pub mod template;
+
 mod admin;
 mod backend;
 mod capture;
@@ -26,10 +30,13 @@ mod in_use;
 mod legal;
 mod materialize;
 mod processes;
+mod put;
 mod queue;
 mod removal;
 mod settle;
 mod state;
+#[cfg(target_os = "linux")]
+mod sys;
 
 pub use backend::Choice;
 pub use capture::{Captured, Made, capture_directory, read_live};

@@ -1,0 +1,92 @@
+//! The index of a directory above a template: the template's own, with what was put above it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use bstr::{BStr, ByteSlice};
+
+use super::Written;
+use crate::git::index::{IndexEntry, TreeCache, write_index};
+use crate::git::tree::{Change, listing};
+use crate::git::{ObjectId, Repository};
+use crate::layout::template::Template;
+use crate::layout::{Error, Result};
+
+/// Writes the index of a directory to `to`, a path where no file is: the layout of the tree
+/// `revision`, whose difference from the template is `changes`, put above as `written`. The stat data
+/// are true through the mount.
+///
+/// Where nothing differs the template's file itself is linked: git and libgit2 replace an index by a
+/// new file, and never write to it.
+///
+/// # Errors
+/// [`Error::Index`], [`Error::Io`], [`Error::Tree`].
+pub fn lay_index(
+    repository: &Repository,
+    template: &Template,
+    (changes, written): (&[Change], &[Written]),
+    revision: ObjectId,
+    to: &Path,
+) -> Result<()> {
+    if changes.is_empty() && written.is_empty() {
+        let from = template.index_path();
+        if fs::hard_link(&from, to).is_ok() {
+            return Ok(());
+        }
+        return fs::copy(&from, to)
+            .map(drop)
+            .map_err(|e| Error::io("write", to, e));
+    }
+    let below = template.index(repository.format())?;
+    let gone = changes.iter().filter(|change| change.new.is_none());
+    let mut above: HashMap<&BStr, Option<&Written>> =
+        gone.map(|change| (change.path.as_bstr(), None)).collect();
+    above.extend(written.iter().map(|one| (one.path.as_bstr(), Some(one))));
+    let mut entries = Vec::with_capacity(below.len() + written.len());
+    for entry in below
+        .entries()
+        .filter(|entry| !above.contains_key(entry.path))
+    {
+        entries.push(IndexEntry {
+            path: entry.path.to_owned(),
+            mode: entry.mode,
+            id: entry.id,
+            stat: entry.stat,
+        });
+    }
+    entries.extend(written.iter().map(|one| IndexEntry {
+        path: one.path.clone(),
+        mode: one.entry.mode,
+        id: one.entry.id,
+        stat: one.stat,
+    }));
+    entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let mut trees = TreeCache::new();
+    for directory in listing(&repository.objects()?, revision)?.directories {
+        trees.record(directory.path, directory.id);
+    }
+    write_index(to, repository.format(), &entries, Some(&trees))?;
+    Ok(())
+}
+
+/// Adds to `changes` every file of the revision that differs from the tree of which the shared build
+/// output was made: laid out anew they are newer than that output, whatever time the template gave
+/// them, and no build tool takes what was built of other content for theirs. `since` is the difference
+/// from that tree to the revision.
+pub fn with_fresh(mut changes: Vec<Change>, since: Vec<Change>) -> Vec<Change> {
+    let known: std::collections::HashSet<_> =
+        changes.iter().map(|change| change.path.clone()).collect();
+    let fresh = since.into_iter().filter_map(|change| {
+        let new = change.new.filter(|_| !known.contains(&change.path))?;
+        Some(Change {
+            path: change.path,
+            old: Some(new),
+            new: Some(new),
+        })
+    });
+    let fresh: Vec<_> = fresh.collect();
+    changes.extend(fresh);
+    changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    changes
+}

@@ -1,0 +1,37 @@
+//! Directories by overlay mount: below, a frozen [template](super::template); above, the workspace's
+//! own folder.
+//!
+//! Laying out writes what differs from the template, a capture reads what the upper folder holds, and
+//! removal deletes that: nothing costs more than the change. The mount exists only in a namespace of
+//! the command that runs in it, needs no root, and keeps the caller's own uid:
+//!
+//! - [`Spec`] says what is mounted where; it travels as arguments of a second start of this very
+//!   program ([`Spec::invocation`]), because only a process with one thread may enter a user
+//!   namespace;
+//! - [`enter`] is what that second start does before anything else: it mounts and then becomes the
+//!   command;
+//! - [`fill`](upper::fill) puts the difference between template and revision into the upper folder,
+//!   [`read_back`] lists what may differ from the revision afterwards;
+//! - [`probe`] finds out by doing whether all this works on a file system.
+//!
+//! # Rules
+//!
+//! - A folder stands above one mount at a time: `enter` holds a lock on it that the command inherits.
+//! - Attributes of the overlay are written in the form of `user.` names, also by root, so that an
+//!   upper folder reads the same whoever mounts it; both forms are understood.
+//! - `redirect_dir` and `metacopy` are off: with them a folder above would hold less than it shows.
+
+mod index;
+mod marks;
+mod namespace;
+mod probe;
+mod read_back;
+mod spec;
+mod upper;
+
+pub use index::{lay_index, with_fresh};
+pub use namespace::{Failure, enter, enter_main};
+pub use probe::{cached_probe, forget_probe, probe};
+pub use read_back::{Touched, What, expand, read_back};
+pub use spec::{ENTER, Invocation, Spec};
+pub use upper::{Upper, Written, fill};

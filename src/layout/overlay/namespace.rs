@@ -1,0 +1,266 @@
+//! Entering the namespace: mounts, then the command.
+//!
+//! Runs in a process of its own with one thread, which becomes the command. Where the caller may
+//! mount (root with `CAP_SYS_ADMIN`), a mount namespace is enough; else a user namespace comes with
+//! it, in which the caller's uid and gid stand for themselves, and whose rights end with the `exec`.
+//!
+//! The fence is a guard against accidents, not a jail: a command of root's can undo every mount, and
+//! anybody's can still write wherever the user can outside the checkout.
+
+use std::convert::Infallible;
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::io::{Errno, FdFlags};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind_recursive,
+    mount_change, move_mount, open_tree,
+};
+use rustix::process::{getegid, geteuid};
+
+use super::probe::exercise;
+use super::{Spec, upper};
+use crate::git::Lock;
+use crate::layout::sys::unshare_mounts;
+use crate::layout::{Error, Result};
+
+/// Why the command does not run, and the exit code that says so.
+#[derive(Debug)]
+pub struct Failure {
+    /// 126 or 127 when the command cannot be run or is not there, else 125, as `env` has it. 0 after
+    /// a probe that went well.
+    pub code: u8,
+    /// The reason; `None` after a probe that went well.
+    pub error: Option<Error>,
+}
+
+/// The whole of the hidden command: reads the arguments after [`super::ENTER`], enters, and becomes
+/// the command. Comes back only with a reason why not, written to the spec's report, too.
+pub fn enter_main(args: impl IntoIterator<Item = OsString>) -> Failure {
+    let Some(spec) = Spec::from_args(args) else {
+        let source = io::Error::from(ErrorKind::InvalidInput);
+        return failure(125, Error::io("understand", super::ENTER, source));
+    };
+    let done = if spec.command.is_empty() {
+        set_up(&spec).and_then(|_held| exercise(&spec.target))
+    } else {
+        match enter(&spec) {
+            Err(failed) => return report(&spec, failed),
+            Ok(never) => match never {},
+        }
+    };
+    match done {
+        Ok(()) => Failure {
+            code: 0,
+            error: None,
+        },
+        Err(error) => report(&spec, failure(125, error)),
+    }
+}
+
+fn failure(code: u8, error: Error) -> Failure {
+    Failure {
+        code,
+        error: Some(error),
+    }
+}
+
+fn report(spec: &Spec, failed: Failure) -> Failure {
+    if let (Some(file), Some(error)) = (&spec.report, &failed.error) {
+        // The parent reads it to tell a command's own 125 from ours; the exit code is left anyway.
+        let _ = fs::write(file, error.to_string());
+    }
+    failed
+}
+
+/// Mounts and becomes the command; comes back only when that fails.
+///
+/// # Errors
+/// [`Failure`] with the exit code to end with.
+pub fn enter(spec: &Spec) -> std::result::Result<Infallible, Failure> {
+    let held = set_up(spec).map_err(|error| failure(125, error))?;
+    let Some((program, args)) = spec.command.split_first() else {
+        let source = io::Error::from(ErrorKind::InvalidInput);
+        return Err(failure(125, Error::io("run", "", source)));
+    };
+    // The lock lives on in the command and in whatever it leaves behind.
+    let inherited = rustix::io::fcntl_setfd(held.file(), FdFlags::empty());
+    inherited.map_err(|e| failure(125, Error::io("hold", &spec.lock, e)))?;
+    let source = Command::new(program)
+        .args(args)
+        // The caller's leads to where it was started.
+        .env("PWD", &spec.cwd)
+        .exec();
+    let code = if source.kind() == ErrorKind::NotFound {
+        127
+    } else {
+        126
+    };
+    let program = program.clone();
+    Err(failure(code, Error::Command { program, source }))
+}
+
+/// Everything but the command.
+fn set_up(spec: &Spec) -> Result<Lock> {
+    let held = Lock::exclusive(&spec.lock, Duration::ZERO)?;
+    // What an earlier mount left: the mark of a volatile one would keep the kernel from mounting.
+    upper::remove(&spec.work.join("work"))?;
+    if let Some(file) = &spec.fresh {
+        touch(file)?;
+    }
+    own_namespace()?;
+    // Without this what is mounted here would appear outside.
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .map_err(|e| Error::io("make the mounts private below", "/", e))?;
+    let kept = spec.binds.iter().map(|(from, _)| take(from));
+    let kept = kept.collect::<Result<Vec<_>>>()?;
+    let layers = Layers::open(spec)?;
+    if let Some(top) = &spec.fence {
+        mount_bind_recursive(top, top).map_err(|e| Error::io("fence", top, e))?;
+    }
+    layers.mount(spec)?;
+    for (tree, (_, to)) in kept.iter().zip(&spec.binds) {
+        put(tree, to)?;
+    }
+    for folder in &spec.read_only {
+        mount_bind_recursive(folder, folder).map_err(|e| Error::io("protect", folder, e))?;
+        make_read_only(folder)?;
+    }
+    // With the overlay above it, its path leads elsewhere, and nobody reaches it.
+    if let Some(top) = spec.fence.as_ref().filter(|top| **top != spec.target) {
+        make_read_only(top)?;
+    }
+    rustix::process::chdir(&spec.cwd).map_err(|e| Error::io("enter", &spec.cwd, e))?;
+    Ok(held)
+}
+
+fn touch(file: &Path) -> Result<()> {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let done = rustix::fs::utimensat(CWD, file, &times, rustix::fs::AtFlags::empty());
+    done.map_err(|e| Error::io("touch", file, e))
+}
+
+fn own_namespace() -> Result<()> {
+    let (uid, gid) = (geteuid(), getegid());
+    if uid.is_root() && unshare_mounts(false).is_ok() {
+        return Ok(());
+    }
+    unshare_mounts(true).map_err(|e| Error::io("make a namespace by", "unshare", e))?;
+    for (file, line) in [
+        // The kernel wants it before a group may be mapped without privilege.
+        ("/proc/self/setgroups", "deny".to_owned()),
+        (
+            "/proc/self/uid_map",
+            format!("{uid} {uid} 1", uid = uid.as_raw()),
+        ),
+        (
+            "/proc/self/gid_map",
+            format!("{gid} {gid} 1", gid = gid.as_raw()),
+        ),
+    ] {
+        fs::write(file, line).map_err(|e| Error::io("write", file, e))?;
+    }
+    Ok(())
+}
+
+/// The folders of the overlay, held open: named to the kernel by descriptor, so that no character in
+/// a path and no length of it matters, and nothing that is mounted meanwhile is in the way.
+struct Layers {
+    lowers: Vec<OwnedFd>,
+    upper: OwnedFd,
+    work: OwnedFd,
+}
+
+impl Layers {
+    fn open(spec: &Spec) -> Result<Self> {
+        let lowers = spec.lowers.iter().map(|lower| open_folder(lower));
+        Ok(Layers {
+            lowers: lowers.collect::<Result<_>>()?,
+            upper: open_folder(&spec.upper)?,
+            work: open_folder(&spec.work)?,
+        })
+    }
+
+    fn mount(&self, spec: &Spec) -> Result<()> {
+        let place = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let lowers: Vec<_> = self.lowers.iter().map(place).collect();
+        // `userxattr` turns `redirect_dir` and `metacopy` off by itself, and refuses to hear of them.
+        let options = format!(
+            "lowerdir={},upperdir={},workdir={},userxattr,index=off",
+            lowers.join(":"),
+            place(&self.upper),
+            place(&self.work),
+        );
+        let with = |more: &str| {
+            let data = CString::new(format!("{options}{more}"));
+            let data = data.expect("invariant: no NUL in numbers");
+            mount(
+                "overlay",
+                &spec.target,
+                "overlay",
+                MountFlags::empty(),
+                &*data,
+            )
+        };
+        let done = match spec.volatile.then(|| with(",volatile")) {
+            // A kernel before 5.10 does not know it.
+            Some(Err(Errno::INVAL)) | None => with(""),
+            Some(done) => done,
+        };
+        done.map_err(|e| Error::io("mount an overlay at", &spec.target, e))
+    }
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|e| Error::io("open", path, e))
+}
+
+/// Takes a folder with all that is mounted in it, before anything hides it.
+fn take(folder: &Path) -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, folder, flags).map_err(|e| Error::io("bind", folder, e))
+}
+
+fn put(tree: &OwnedFd, folder: &Path) -> Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    move_mount(tree.as_fd(), "", CWD, folder, flags).map_err(|e| Error::io("bind to", folder, e))
+}
+
+/// Makes the mount at this path read-only, and leaves its other flags: those that came from outside
+/// are locked in a user namespace.
+fn make_read_only(folder: &Path) -> Result<()> {
+    let failed = |e: Errno| Error::io("make read-only", folder, e);
+    let now = rustix::fs::statvfs(folder).map_err(failed)?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    for (has, flag) in [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        flags.set(flag, now.contains(has));
+    }
+    rustix::mount::mount_remount(folder, flags, c"").map_err(failed)
+}

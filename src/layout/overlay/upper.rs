@@ -1,0 +1,239 @@
+//! The folder above: made, filled with what differs from the template, and removed.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use bstr::{BStr, BString, ByteSlice};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use super::marks;
+use crate::git::index::StatData;
+use crate::git::tree::{Change, Entry, GITLINK, LINK, lookup};
+use crate::git::{ObjectId, Repository, os_str};
+use crate::layout::put::{Root, Users};
+use crate::layout::{Error, Result};
+
+/// One workspace's part of an overlay: `files/` above, `work/` for the kernel, `lock`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upper {
+    root: PathBuf,
+}
+
+impl Upper {
+    /// Makes an empty one at `root`, which must not exist.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create(root: &Path) -> Result<Self> {
+        let upper = Upper {
+            root: root.to_owned(),
+        };
+        for folder in [upper.files(), upper.work()] {
+            fs::create_dir_all(&folder).map_err(|e| Error::io("create", folder, e))?;
+        }
+        Ok(upper)
+    }
+
+    /// The one at `root`, if it is there.
+    pub fn open(root: &Path) -> Option<Self> {
+        let upper = Upper {
+            root: root.to_owned(),
+        };
+        upper.files().is_dir().then_some(upper)
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder above: every changed file, and nothing else.
+    pub fn files(&self) -> PathBuf {
+        self.root.join("files")
+    }
+
+    /// The kernel's own.
+    pub fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// Held while it is mounted.
+    pub fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn remove(self) -> Result<()> {
+        remove(&self.root)
+    }
+}
+
+/// Removes a folder with an overlay's parts in it. The kernel's own have no permissions at all, and a
+/// command may have taken them from folders of its own.
+pub(super) fn remove(root: &Path) -> Result<()> {
+    let gone = |done: io::Result<()>| match done {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        done => done,
+    };
+    let done = gone(fs::remove_dir_all(root)).or_else(|_| {
+        open_up(root);
+        gone(fs::remove_dir_all(root))
+    });
+    done.map_err(|e| Error::io("remove", root, e))
+}
+
+/// Gives their owner all rights to a folder and those in it, as far as possible.
+fn open_up(folder: &Path) {
+    let is_folder = fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir());
+    if is_folder && fs::set_permissions(folder, Permissions::from_mode(0o700)).is_ok() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            open_up(&entry.path());
+        }
+    }
+}
+
+/// A file that was put into the upper folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its path.
+    pub path: BString,
+    /// What it is.
+    pub entry: Entry,
+    /// Its stat data, which are the same through the mount.
+    pub stat: StatData,
+}
+
+/// Puts into the empty folder `files` what makes the template look like the tree `revision`:
+/// `changes` is their difference. Files that equal those below `users` take their time of change.
+///
+/// # Errors
+/// [`Error::Tree`], [`Error::Git`] for an object that is missing, [`Error::Io`].
+pub fn fill(
+    files: &Path,
+    repository: &Repository,
+    changes: &[Change],
+    revision: ObjectId,
+    users: Option<&Path>,
+) -> Result<Vec<Written>> {
+    let objects = repository.objects()?;
+    let users = users.and_then(Users::open);
+    let root = Root::open(files)?;
+    let mut filler = Filler {
+        root,
+        folders: BTreeSet::new(),
+    };
+    let mut hidden = BTreeSet::new();
+    for change in changes.iter().filter(|change| change.new.is_none()) {
+        let path = gone_at(&change.path, |path| Ok(lookup(&objects, revision, path)?))?;
+        match path {
+            Gone::At(path) if hidden.insert(path.to_owned()) => filler.whiteout(path)?,
+            Gone::Folder => filler.opaque(change.path.as_bstr())?,
+            Gone::At(_) | Gone::Covered => {}
+        }
+    }
+    let mut written = Vec::new();
+    for change in changes {
+        let Some(entry) = change.new else { continue };
+        let path = change.path.as_bstr();
+        filler.parents(path)?;
+        let stored = match entry.mode {
+            GITLINK => Vec::new(),
+            _ => objects.blob(entry.id)?,
+        };
+        let bytes = match entry.mode {
+            GITLINK | LINK => std::borrow::Cow::Borrowed(&stored[..]),
+            _ => repository.smudge(path, &stored)?,
+        };
+        let put = filler.root.put(path, entry.mode, &bytes, users.as_ref())?;
+        written.push(Written {
+            path: change.path.clone(),
+            entry,
+            stat: put.stat,
+        });
+    }
+    Ok(written)
+}
+
+/// What hides a file of the template that the revision has not.
+enum Gone<'p> {
+    /// A whiteout here: of the file, or of the topmost folder that is gone with it.
+    At(&'p BStr),
+    /// A file or link of the revision stands where a folder was.
+    Covered,
+    /// A folder of the revision stands where the file was.
+    Folder,
+}
+
+fn gone_at(path: &BString, find: impl Fn(&BStr) -> Result<Option<Entry>>) -> Result<Gone<'_>> {
+    let slashes = path.find_iter("/").chain([path.len()]);
+    for end in slashes {
+        let at = path[..end].as_bstr();
+        match find(at)? {
+            None => return Ok(Gone::At(at)),
+            Some(entry) if end == path.len() => {
+                let folder = entry.is_tree();
+                return Ok(if folder { Gone::Folder } else { Gone::Covered });
+            }
+            Some(entry) if !entry.is_tree() => return Ok(Gone::Covered),
+            Some(_) => {}
+        }
+    }
+    Ok(Gone::Covered)
+}
+
+struct Filler {
+    root: Root,
+    folders: BTreeSet<BString>,
+}
+
+impl Filler {
+    /// Makes the folders that lead to a path.
+    fn parents(&mut self, path: &BStr) -> Result<()> {
+        for end in path.find_iter("/") {
+            self.folder(path[..end].as_bstr())?;
+        }
+        Ok(())
+    }
+
+    fn folder(&mut self, path: &BStr) -> Result<()> {
+        if !self.folders.contains(path) {
+            self.root.folder(path)?;
+            self.folders.insert(path.to_owned());
+        }
+        Ok(())
+    }
+
+    fn opened(&self, path: &BStr) -> Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let path = if path.is_empty() {
+            BStr::new(".")
+        } else {
+            path
+        };
+        openat(self.root.fd(), path.as_bytes(), flags, Mode::empty())
+            .map_err(|e| Error::io("open", os_str(path), e))
+    }
+
+    fn whiteout(&mut self, path: &BStr) -> Result<()> {
+        self.parents(path)?;
+        let (folder, name) = path
+            .rsplit_once_str("/")
+            .map_or((BStr::new(""), path), |(f, n)| (f.as_bstr(), n.as_bstr()));
+        let failed = |e: Errno| Error::io("hide", os_str(path), e);
+        marks::set_whiteout(&self.opened(folder)?, name).map_err(failed)
+    }
+
+    fn opaque(&mut self, path: &BStr) -> Result<()> {
+        self.parents(path)?;
+        self.folder(path)?;
+        marks::set_opaque(&self.opened(path)?).map_err(|e| Error::io("hide", os_str(path), e))
+    }
+}
