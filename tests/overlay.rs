@@ -16,27 +16,16 @@ use std::process::Command;
 
 use bstr::{BString, ByteSlice};
 use common::{BINARY, Outcome, Sandbox};
-use git_vws::git::tree::{Change, diff};
+use git_vws::git::tree::diff;
 use git_vws::git::{Environment, ObjectId, Repository};
-use git_vws::layout::overlay::{
-    Spec, Touched, Upper, What, expand, fill, lay_index, probe, read_back, with_fresh,
-};
-use git_vws::layout::template::{self, Template, warm};
+use git_vws::layout::overlay::{At, Place, Spec, Stand, Touched, What, expand, probe};
+use git_vws::layout::template::{self, warm};
 
 /// A repository with a directory `a` of an overlay, its git dir made by hand.
 struct Rig {
     sandbox: Sandbox,
     repository: Repository,
-    template: Template,
-    revision: ObjectId,
-    upper: Upper,
-    warm: Option<warm::Warm>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum At {
-    Own,
-    Checkout,
+    stand: Stand,
 }
 
 /// Whether overlays work here; says so if not.
@@ -73,6 +62,14 @@ fn tree_of(sandbox: &Sandbox, repository: &Repository, revision: &str) -> Object
     ObjectId::from_str_ext(&text, repository.format()).unwrap()
 }
 
+fn place(repository: &Repository) -> Place {
+    Place {
+        own: repository.work_dir().unwrap().join(".relo/worktrees/a"),
+        admin: repository.common_dir().join("worktrees/relo-a"),
+        fence: true,
+    }
+}
+
 fn seeded() -> Sandbox {
     let sandbox = Sandbox::new();
     // It would run on after a commit, and hold the lock.
@@ -96,12 +93,13 @@ impl Rig {
     /// A directory with the content of `revision`, above the template of `below`.
     fn new(sandbox: Sandbox, below: &str, revision: &str, with_warm: bool) -> Rig {
         let repository = open(&sandbox);
-        let users = Some(sandbox.repo());
-        let options = template::Options { users, threads: 2 };
+        let options = template::Options {
+            users: Some(sandbox.repo()),
+            threads: 2,
+        };
         let tree = tree_of(&sandbox, &repository, below);
         let template = template::obtain(&repository, tree, &options).unwrap();
         let revision = tree_of(&sandbox, &repository, revision);
-        let upper = Upper::create(&repository.relo_dir().join("upper/a")).unwrap();
         let warm = with_warm.then(|| {
             let options = warm::Options {
                 tree: Some(tree_of(&sandbox, &repository, "HEAD")),
@@ -110,98 +108,46 @@ impl Rig {
             };
             warm::refresh(&repository, &options).unwrap().unwrap()
         });
-        let rig = Rig {
-            sandbox,
-            repository,
-            template,
-            revision,
-            upper,
-            warm,
-        };
-        rig.lay_out();
-        rig
-    }
-
-    fn changes(&self) -> Vec<Change> {
-        let objects = self.repository.objects().unwrap();
-        diff(&objects, Some(self.template.tree()), Some(self.revision)).unwrap()
-    }
-
-    fn admin(&self) -> PathBuf {
-        self.repository.common_dir().join("worktrees/relo-a")
-    }
-
-    fn own(&self) -> PathBuf {
-        self.sandbox.repo().join(".relo/worktrees/a")
-    }
-
-    fn lay_out(&self) {
-        let mut changes = self.changes();
-        if let Some(built_of) = self.warm.as_ref().and_then(warm::Warm::tree) {
-            let objects = self.repository.objects().unwrap();
-            let since = diff(&objects, Some(built_of), Some(self.revision)).unwrap();
-            changes = with_fresh(changes, since);
-        }
-        let users = self.sandbox.repo();
-        let (files, users) = (self.upper.files(), Some(users.as_path()));
-        let written = fill(&files, &self.repository, &changes, self.revision, users).unwrap();
-        let admin = self.admin();
-        fs::create_dir_all(&admin).unwrap();
-        fs::create_dir_all(self.own()).unwrap();
-        let commit = self.sandbox.git_text(&[
+        let place = place(&repository);
+        fs::create_dir_all(&place.admin).unwrap();
+        fs::create_dir_all(&place.own).unwrap();
+        let root = repository.relo_dir().join("upper/a");
+        let index = place.admin.join("index");
+        let made = Stand::make(&repository, revision, (&root, &index), &options, warm);
+        let stand = made.unwrap();
+        assert_eq!(stand.template().tree(), template.tree());
+        let commit = [
             "commit-tree",
             "-m",
             "cut",
-            &self.revision.to_string(),
             "-p",
             "HEAD",
-        ]);
-        fs::write(admin.join("HEAD"), format!("{commit}\n")).unwrap();
-        fs::write(admin.join("commondir"), "../..\n").unwrap();
-        let pointer = format!("{}/.git\n", self.own().display());
-        fs::write(admin.join("gitdir"), pointer).unwrap();
-        let index = admin.join("index");
-        lay_index(
-            &self.repository,
-            &self.template,
-            (&changes, &written),
-            self.revision,
-            &index,
-        )
-        .unwrap();
-        let exclude = self.repository.common_dir().join("info/exclude");
+            &revision.to_string(),
+        ];
+        let commit = sandbox.git_text(&commit);
+        fs::write(place.admin.join("HEAD"), format!("{commit}\n")).unwrap();
+        fs::write(place.admin.join("commondir"), "../..\n").unwrap();
+        let pointer = format!("{}/.git\n", place.own.display());
+        fs::write(place.admin.join("gitdir"), pointer).unwrap();
+        let exclude = repository.common_dir().join("info/exclude");
         fs::create_dir_all(exclude.parent().unwrap()).unwrap();
         fs::write(exclude, "/.relo/\n").unwrap();
+        Rig {
+            sandbox,
+            repository,
+            stand,
+        }
     }
 
     fn spec(&self, at: At, command: &[&str]) -> Spec {
-        let common = self.repository.common_dir().to_owned();
-        let (target, bind) = match at {
-            At::Own => (self.own(), common.clone()),
-            At::Checkout => (self.sandbox.repo(), self.sandbox.repo().join(".relo/git")),
-        };
-        // What a `materialize` does: the bind's folder, and the way from there to the git dir.
-        if at == At::Checkout {
-            fs::create_dir_all(self.upper.files().join(".relo/git")).unwrap();
-        }
-        let pointer = format!("gitdir: {}/worktrees/relo-a\n", bind.display());
-        fs::write(self.upper.files().join(".git"), pointer).unwrap();
-        let mut lowers = vec![self.template.files()];
-        lowers.extend(self.warm.as_ref().map(warm::Warm::files));
+        // As the next process would find it.
+        let root = self.stand.upper().root();
+        let stand = Stand::open(&self.repository, root).unwrap().unwrap();
+        let place = place(&self.repository);
+        let spec = stand.spec(&self.repository, &place, at).unwrap();
         Spec {
-            lowers,
-            upper: self.upper.files(),
-            work: self.upper.work(),
-            lock: self.upper.lock(),
-            cwd: target.clone(),
-            target,
-            read_only: vec![bind.join("relo/templates")],
-            binds: vec![(common, bind)],
-            fence: Some(self.sandbox.repo()),
-            fresh: Some(self.admin().join("gitdir")),
-            report: Some(self.upper.root().join("report")),
-            volatile: true,
             command: command.iter().map(Into::into).collect(),
+            ..spec
         }
     }
 
@@ -217,9 +163,7 @@ impl Rig {
     }
 
     fn touched(&self) -> Vec<Touched> {
-        let objects = self.repository.objects().unwrap();
-        let below = self.template.tree();
-        read_back(&self.upper.files(), &objects, below, self.revision).unwrap()
+        self.stand.touched(&self.repository).unwrap()
     }
 
     fn list(&self) -> String {
@@ -244,8 +188,12 @@ impl Rig {
         for touched in self.touched() {
             match touched.what {
                 What::Folder => {
-                    let below =
-                        expand(&self.upper.files(), &objects, touched.path.as_bstr(), false);
+                    let below = expand(
+                        &self.stand.upper().files(),
+                        &objects,
+                        touched.path.as_bstr(),
+                        false,
+                    );
                     ours.extend(below.unwrap());
                 }
                 _ => ours.push(touched),
@@ -256,7 +204,8 @@ impl Rig {
             .map(|touched| (touched.path, touched.what == What::Removed))
             // Touched or removed without being different: git says nothing of these.
             .filter(|(path, removed)| {
-                let entry = git_vws::git::tree::lookup(&objects, self.revision, path.as_bstr());
+                let entry =
+                    git_vws::git::tree::lookup(&objects, self.stand.revision(), path.as_bstr());
                 match entry.unwrap() {
                     // Ignored, and a FIFO, which git does not see.
                     None => {
@@ -264,7 +213,7 @@ impl Rig {
                         !removed && !unseen && path != "pipe"
                     }
                     Some(entry) => {
-                        let top = self.upper.files();
+                        let top = self.stand.upper().files();
                         let bytes = git_vws::disk::read(&top, path.as_bstr(), u64::MAX);
                         let mode = git_vws::disk::mode(&top, path.as_bstr(), true);
                         *removed
@@ -376,10 +325,12 @@ fn a_near_template_serves_another_revision() {
     sandbox.write("added/two", "2\n");
     sandbox.commit("two");
     let rig = Rig::new(sandbox, "HEAD~", "HEAD", false);
-    let near = template::find_near(&rig.repository, rig.revision).unwrap();
+    let near = template::find_near(&rig.repository, rig.stand.revision()).unwrap();
     let (near, changes) = near.unwrap();
-    assert_eq!(near.tree(), rig.template.tree());
-    assert_eq!(changes, rig.changes());
+    assert_eq!(near.tree(), rig.stand.template().tree());
+    let objects = rig.repository.objects().unwrap();
+    let all = diff(&objects, Some(near.tree()), Some(rig.stand.revision())).unwrap();
+    assert_eq!(changes, all);
     rig.run(
         At::Own,
         "test -z \"$(git status --porcelain)\" && test -f old && test -f kept/y/inside",
@@ -463,7 +414,7 @@ fn the_checkout_is_fenced_off() {
     );
     rig.run(At::Own, &script).success();
     assert_eq!(rig.sandbox.read("a.txt"), b"a\n");
-    let template = rig.template.files();
+    let template = rig.stand.template().files();
     let inside = template.strip_prefix(&top).unwrap();
     let script = format!(
         "if echo x >.relo/git/{}/a.txt; then exit 9; fi; echo y >a.txt",
@@ -500,7 +451,7 @@ fn one_upper_folder_is_mounted_once_and_keeps_what_is_ignored() {
     std::io::Read::read_exact(first.stdout.as_mut().unwrap(), &mut ready).unwrap();
     let second = rig.run(At::Own, "true");
     assert_eq!(second.code(), Some(125));
-    let report = fs::read_to_string(rig.upper.root().join("report")).unwrap();
+    let report = fs::read_to_string(rig.stand.upper().root().join("report")).unwrap();
     assert!(report.contains("held by another process"), "{report}");
     drop(first.stdin.take());
     first.wait().unwrap();

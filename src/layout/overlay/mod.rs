@@ -12,6 +12,7 @@
 //!   command;
 //! - [`fill`](upper::fill) puts the difference between template and revision into the upper folder,
 //!   [`read_back`] lists what may differ from the revision afterwards;
+//! - [`Stand`] puts these together for one workspace;
 //! - [`probe`] finds out by doing whether all this works on a file system.
 //!
 //! # Rules
@@ -27,6 +28,7 @@ mod namespace;
 mod probe;
 mod read_back;
 mod spec;
+mod stand;
 mod upper;
 
 pub use index::{lay_index, with_fresh};
@@ -34,4 +36,5 @@ pub use namespace::{Failure, enter, enter_main};
 pub use probe::{cached_probe, forget_probe, probe};
 pub use read_back::{Touched, What, expand, read_back};
 pub use spec::{ENTER, Invocation, Spec};
+pub use stand::{At, Place, Stand};
 pub use upper::{Upper, Written, fill};

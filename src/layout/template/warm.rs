@@ -69,6 +69,11 @@ impl Warm {
         self.shelf.folder(&self.name).join("files")
     }
 
+    /// Its name, to be found again by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The tree from whose files the output was built, if known.
     pub fn tree(&self) -> Option<ObjectId> {
         self.tree
@@ -110,7 +115,7 @@ pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm
     let numbers = numbers(&shelf, &key)?;
     let last = numbers.last().copied();
     let held = match last {
-        Some(number) => take(&shelf, &key, number, repository)?,
+        Some(number) => take(&shelf, name(&key, number), repository)?,
         None => None,
     };
     if let Some(warm) = &held
@@ -148,7 +153,16 @@ pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm
         // One that is stood on goes with a later one.
         shelf.remove(&name(&key, number))?;
     }
-    take(&shelf, &key, next, repository)
+    take(&shelf, name(&key, next), repository)
+}
+
+/// The layer of this name, if it is still there.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Git`] when its lock cannot be had.
+pub fn find(repository: &Repository, name: &str) -> Result<Option<Warm>> {
+    let shelf = Shelf::new(&repository.relo_dir(), "warm");
+    take(&shelf, name.to_owned(), repository)
 }
 
 fn name(key: &str, number: u64) -> String {
@@ -166,8 +180,7 @@ fn numbers(shelf: &Shelf, key: &str) -> Result<Vec<u64>> {
 
 /// Takes a layer. One of an earlier start of the machine may lack what was not on disk yet: it is not
 /// served, and nothing is linked from it.
-fn take(shelf: &Shelf, key: &str, number: u64, repository: &Repository) -> Result<Option<Warm>> {
-    let name = name(key, number);
+fn take(shelf: &Shelf, name: String, repository: &Repository) -> Result<Option<Warm>> {
     let Some(held) = shelf.take(&name)? else {
         return Ok(None);
     };
