@@ -3,7 +3,7 @@
 //!
 //! Skipped, visibly, where the machine refuses overlays in a namespace of one's own.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 // An outcome is checked by `success`.
 #![allow(unused_must_use)]
 

@@ -108,7 +108,7 @@ pub(super) fn set_opaque(folder: &OwnedFd) -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::print_stdout)]
     use super::*;
     use rustix::fs::{AtFlags, statat};
 

@@ -5,23 +5,21 @@ use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use rustix::fs::{copy_file_range, ioctl_ficlone};
-
 use crate::layout::{Error, Result};
 
 /// How many files a thread takes at a time.
 const BATCH: usize = 32;
 
 /// Gives the empty file `to` the content of `from`.
+#[cfg(target_os = "linux")]
 pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    if ioctl_ficlone(to, from).is_ok() {
+    if rustix::fs::ioctl_ficlone(to, from).is_ok() {
         return Ok(());
     }
     let mut done = 0_u64;
     loop {
         // A gigabyte at once, so that the length fits anywhere.
-        match copy_file_range(from, None, to, None, 1 << 30) {
+        match rustix::fs::copy_file_range(from, None, to, None, 1 << 30) {
             Ok(0) => return Ok(()),
             Ok(n) => done += n as u64,
             // Not between these two file systems: the standard library knows other ways.
@@ -29,6 +27,12 @@ pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Gives the empty file `to` the content of `from`.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn copy(mut from: &File, mut to: &File) -> io::Result<()> {
+    io::copy(&mut from, &mut to).map(drop)
 }
 
 /// Runs `job` for each number below `count` on as many threads as there are `seeds`, and gives the
