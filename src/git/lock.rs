@@ -21,7 +21,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 #[must_use = "the lock is free again when this is dropped"]
 pub struct Lock {
-    _file: File,
+    file: File,
     path: PathBuf,
 }
 
@@ -50,7 +50,7 @@ impl Lock {
             match flock(&file, operation) {
                 Ok(()) => {
                     return Ok(Lock {
-                        _file: file,
+                        file,
                         path: path.to_owned(),
                     });
                 }
@@ -71,11 +71,16 @@ impl Lock {
         }
     }
 
+    /// The open lock file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Opens a lock file without taking the lock.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be made.
-    pub fn file(path: &Path) -> Result<File> {
+    pub fn open(path: &Path) -> Result<File> {
         open(path)
     }
 

@@ -333,7 +333,7 @@ impl Repository {
     pub fn tidy_packs(&self) {
         let lock = self.relo_dir().join("locks/packs");
         // The roll-up takes the lock itself; somebody else at it already is just as good.
-        if let Ok(lock) = Lock::file(&lock) {
+        if let Ok(lock) = Lock::open(&lock) {
             let options = PackOptions::default();
             let _ = pack::roll_up(self.objects_dir(), self.format(), PACKS, options, &lock);
         }
