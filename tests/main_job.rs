@@ -172,26 +172,22 @@ fn three_agents_and_a_user_in_the_middle_of_work() {
     sandbox.write("shared.c", lines(&[(10, "the user was here")]));
 
     // Alice works through the view, Bob and Carol by commands in a directory.
-    sandbox.vws(&["overlay", "create", "alice"]).success();
+    let vws = |args: &[&str]| drop(sandbox.vws(args).success());
+    vws(&["overlay", "create", "alice"]);
     let alices = lines(&[(10, "the user was here"), (50, "alice was here")]);
     let write = |path, text: &str| {
-        sandbox
-            .vws_with_input(&["overlay", "write", "alice", path], text.as_bytes())
-            .success()
+        let args = ["overlay", "write", "alice", path];
+        drop(sandbox.vws_with_input(&args, text.as_bytes()).success());
     };
-    let _ = write("shared.c", &alices);
-    let _ = write("by-alice.c", "made by alice\n");
-    sandbox.vws(&["propose", "alice"]).success();
+    write("shared.c", &alices);
+    write("by-alice.c", "made by alice\n");
+    vws(&["propose", "alice"]);
     let bob = "sed -i 's/^line 150$/bob was here/' shared.c && echo made >by-bob.c && \
                chmod +x by-bob.c && rm doomed.c && test -z \"$(git status --porcelain x)\"";
-    sandbox
-        .vws(&["run", "bob", "--", "sh", "-c", bob])
-        .success();
+    vws(&["run", "bob", "--", "sh", "-c", bob]);
     let carol = "sed -i 's/^line 30$/carol was here/' conflict.c && \
                  sed -i 's/^line 1$/carol was here/' carol.c";
-    sandbox
-        .vws(&["run", "carol", "--", "sh", "-c", carol])
-        .success();
+    vws(&["run", "carol", "--", "sh", "-c", carol]);
     assert!(!sandbox.repo().join(".relo/worktrees/bob").exists());
 
     // Meanwhile the user goes on, on the very line that Carol took.
@@ -202,8 +198,8 @@ fn three_agents_and_a_user_in_the_middle_of_work() {
     );
     let before = users_side(&sandbox, &AT_PLAY);
 
-    sandbox.vws(&["accept", "alice"]).success();
-    sandbox.vws(&["accept", "bob"]).success();
+    vws(&["accept", "alice"]);
+    vws(&["accept", "bob"]);
     let refused = sandbox.vws(&["accept", "carol"]);
     assert_eq!(refused.code(), Some(1), "{refused}");
     assert!(refused.stderr().contains_str("[conflict]"), "{refused}");
@@ -232,7 +228,7 @@ fn three_agents_and_a_user_in_the_middle_of_work() {
     assert_eq!(changed, wanted, "only what accept wrote differs");
 
     for _ in 0..3 {
-        sandbox.vws(&["undo"]).success();
+        vws(&["undo"]);
     }
     let undone = users_side(&sandbox, &AT_PLAY);
     assert_eq!(differing(&undone, &before), Vec::<&str>::new());

@@ -6,6 +6,7 @@ use bstr::ByteSlice;
 use serde_json::{Map, Value};
 
 use super::{Error, Options, Result, Status};
+use crate::layout;
 use crate::model::{Refusal, json_path, sanitize_terminal};
 use crate::workspace;
 
@@ -69,6 +70,19 @@ pub(super) struct Failure {
 }
 
 impl Failure {
+    fn new(error: &dyn std::error::Error, refusal: Option<Refusal>, missing: bool) -> Self {
+        let (status, kind) = match refusal {
+            Some(kind) => (status_of(kind), Some(kind.as_str())),
+            None if missing => (Status::Refused, Some("missing")),
+            None => (Status::Failed, None),
+        };
+        Failure {
+            status,
+            kind,
+            message: text(error),
+        }
+    }
+
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Failure {
             status: Status::Usage,
@@ -80,16 +94,17 @@ impl Failure {
 
 impl From<&workspace::Error> for Failure {
     fn from(error: &workspace::Error) -> Self {
-        let (status, kind) = match (error.refusal(), error) {
-            (Some(kind), _) => (status_of(kind), Some(kind.as_str())),
-            // A caller has to tell "not there" from "could not look".
-            (None, workspace::Error::NoPath { .. }) => (Status::Refused, Some("missing")),
-            _ => (Status::Failed, None),
-        };
-        Failure {
-            status,
-            kind,
-            message: text(error),
+        // A caller has to tell "not there" from "could not look".
+        let missing = matches!(error, workspace::Error::NoPath { .. });
+        Failure::new(error, error.refusal(), missing)
+    }
+}
+
+impl From<&layout::Error> for Failure {
+    fn from(error: &layout::Error) -> Self {
+        match error {
+            layout::Error::Workspace(error) => error.into(),
+            _ => Failure::new(error, error.refusal(), false),
         }
     }
 }

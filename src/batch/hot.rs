@@ -10,7 +10,8 @@ use std::rc::Rc;
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::git::tree::{self, Entry, TreeSource};
-use crate::git::{ObjectId, Objects, Repository};
+use crate::git::{ObjectId, Objects, PackedStamp, Repository};
+use crate::layout::{self, Live};
 use crate::model::AgentId;
 use crate::workspace::{Error, Result, Side, Store, Workspace, names};
 
@@ -34,6 +35,10 @@ pub(super) struct Hot<'r> {
     objects: Objects<'r>,
     workspaces: HashMap<AgentId, Known>,
     directories: RefCell<HashMap<ObjectId, Rc<Directory>>>,
+    /// Workspaces without an open directory, and the packed refs as they were when that was seen.
+    closed: HashMap<AgentId, PackedStamp>,
+    /// Open directories.
+    live: HashMap<AgentId, Live>,
     held: Cell<usize>,
 }
 
@@ -44,12 +49,53 @@ impl<'r> Hot<'r> {
             objects: repository.objects()?,
             workspaces: HashMap::new(),
             directories: RefCell::default(),
+            closed: HashMap::new(),
+            live: HashMap::new(),
             held: Cell::new(0),
         })
     }
 
     pub(super) fn objects(&self) -> &Objects<'r> {
         &self.objects
+    }
+
+    /// The revision that an open directory was cut from; `None` without one, at the cost of a
+    /// look at two files.
+    pub(super) fn open_directory(&mut self, agent: &AgentId) -> Result<Option<ObjectId>> {
+        let name = names::exec(agent);
+        let refs = self.repository.refs();
+        let closed = self.closed.get(agent);
+        if closed.is_some_and(|then| refs.still_absent(&name, then)) {
+            return Ok(None);
+        }
+        // Taken before the look, so that a change in between is seen the next time.
+        let stamp = refs.packed_stamp();
+        let cut = refs.peek(&name)?;
+        self.closed.remove(agent);
+        if cut.is_none()
+            && let Some(stamp) = stamp
+        {
+            self.live.remove(agent);
+            self.closed.insert(agent.clone(), stamp);
+        }
+        Ok(cut)
+    }
+
+    /// The open directory of a workspace, its manifest read once; `None` where it cannot be used
+    /// and an import has to say why.
+    pub(super) fn live(
+        &mut self,
+        store: &Store<'r>,
+        agent: &AgentId,
+        cut: ObjectId,
+    ) -> Option<&Live> {
+        if self.live.get(agent).is_none_or(|live| live.cut() != cut) {
+            self.live.remove(agent);
+            let directory = layout::open(store, agent).ok()??;
+            let live = Live::new(store, directory).ok()?;
+            self.live.insert(agent.clone(), live);
+        }
+        self.live.get(agent)
     }
 
     /// The current state of a workspace.

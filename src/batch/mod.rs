@@ -105,6 +105,7 @@ mod args;
 mod hot;
 mod input;
 mod pending;
+mod reads;
 mod request;
 mod session;
 mod view;

@@ -86,6 +86,22 @@ pub(super) enum Request {
     Flush,
 }
 
+impl Request {
+    /// The workspace that is looked at, with what tools did in its directory: for a read, which
+    /// has a shorter way, see `Session::read`.
+    pub(super) fn looks_at(&self) -> Option<&AgentId> {
+        match self {
+            Request::Show(agent)
+            | Request::Ls(agent, Side::Overlay, ..)
+            | Request::Stat(agent, Side::Overlay, _)
+            | Request::Diff(agent, _)
+            | Request::Snap(agent, SnapWhat::Pin)
+            | Request::Context(agent) => Some(agent),
+            _ => None,
+        }
+    }
+}
+
 /// Why words are no request.
 #[derive(Debug)]
 pub(super) enum Fault {

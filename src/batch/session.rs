@@ -1,7 +1,5 @@
 //! Carries out requests, one after the other, over the library's calls.
 
-use bstr::ByteSlice;
-
 use super::answer::{Answer, Body, Failure};
 use super::hot::Hot;
 use super::pending::Pending;
@@ -9,9 +7,10 @@ use super::request::{DiffForm, Request, SnapWhat};
 use super::view::View;
 use super::{Options, Result};
 use crate::git::{ObjectId, Repository, Staging, tree};
+use crate::layout;
 use crate::model::{AgentId, RepoPath};
-use crate::output::{self, Form, PathStyle, Printer, report};
-use crate::workspace::{self, Edit, Error, Found, Side, Store, Terms};
+use crate::output::{self, Form, Printer, report};
+use crate::workspace::{self, Edit, Error, Side, Store, Terms};
 
 /// Why a request was not carried out, on its way to an answer.
 #[derive(Debug)]
@@ -20,6 +19,12 @@ pub(super) struct Trouble(pub(super) Failure);
 impl<E: Into<Error>> From<E> for Trouble {
     fn from(error: E) -> Self {
         Trouble(Failure::from(&error.into()))
+    }
+}
+
+impl From<layout::Error> for Trouble {
+    fn from(error: layout::Error) -> Self {
+        Trouble(Failure::from(&error))
     }
 }
 
@@ -39,16 +44,16 @@ const READS: [&str; 8] = [
     "read", "stat", "ls", "diff", "list", "show", "context", "flush",
 ];
 
-type Outcome = std::result::Result<Answer, Trouble>;
+pub(super) type Outcome = std::result::Result<Answer, Trouble>;
 
 /// Everything that a stream of commands shares.
 pub(super) struct Session<'r, 'c> {
-    repository: &'r Repository,
+    pub(super) repository: &'r Repository,
     clock: &'c dyn Fn() -> i64,
     form: Form,
     quote_path: bool,
     limit: u64,
-    hot: Hot<'r>,
+    pub(super) hot: Hot<'r>,
     pending: Option<Pending<'r>>,
 }
 
@@ -103,7 +108,7 @@ impl<'r, 'c> Session<'r, 'c> {
         }
     }
 
-    fn store(&self) -> Store<'r> {
+    pub(super) fn store(&self) -> Store<'r> {
         Store::new(self.repository, (self.clock)())
     }
 
@@ -113,6 +118,12 @@ impl<'r, 'c> Session<'r, 'c> {
             return Err(Trouble(Failure::usage(what)));
         }
         let store = self.store();
+        // What tools did in an open directory counts for every reader.
+        if let Some(agent) = request.looks_at()
+            && self.hot.open_directory(agent)?.is_some()
+        {
+            layout::import(&store, agent)?;
+        }
         match request {
             Request::Read(agent, side, path) => self.read(command, &agent, side, &path),
             Request::Stat(agent, side, path) => self.stat(command, &agent, side, path),
@@ -163,7 +174,7 @@ impl<'r, 'c> Session<'r, 'c> {
         }
     }
 
-    fn print(
+    pub(super) fn print(
         &self,
         command: &'static str,
         print: impl FnOnce(&mut Printer<&mut Vec<u8>>) -> std::result::Result<(), Trouble>,
@@ -175,7 +186,7 @@ impl<'r, 'c> Session<'r, 'c> {
         Ok(Answer::done(command, Body::Printed(bytes)))
     }
 
-    fn record(&self, command: &'static str, records: &[output::Record]) -> Outcome {
+    pub(super) fn record(&self, command: &'static str, records: &[output::Record]) -> Outcome {
         self.print(command, |out| {
             for record in records {
                 out.record(record)?;
@@ -191,7 +202,11 @@ impl<'r, 'c> Session<'r, 'c> {
     }
 
     /// The tree that a read of an agent is about.
-    fn root(&mut self, agent: &AgentId, side: Side) -> std::result::Result<ObjectId, Trouble> {
+    pub(super) fn root(
+        &mut self,
+        agent: &AgentId,
+        side: Side,
+    ) -> std::result::Result<ObjectId, Trouble> {
         let store = self.store();
         match &mut self.pending {
             Some(pending) if side == Side::Overlay && pending.agent() == agent => {
@@ -203,78 +218,13 @@ impl<'r, 'c> Session<'r, 'c> {
     }
 
     /// Where its objects are.
-    fn view(&self, agent: &AgentId, side: Side) -> View<'_, 'r> {
+    pub(super) fn view(&self, agent: &AgentId, side: Side) -> View<'_, 'r> {
         match &self.pending {
             Some(pending) if side == Side::Overlay && pending.agent() == agent => {
                 View::Pending(pending.staging())
             }
             _ => View::Published(self.hot.objects()),
         }
-    }
-
-    fn read(
-        &mut self,
-        command: &'static str,
-        agent: &AgentId,
-        side: Side,
-        path: &RepoPath,
-    ) -> Outcome {
-        let root = self.root(agent, side)?;
-        let view = self.view(agent, side);
-        let plain = match view {
-            View::Published(_) => self.hot.lookup(root, path.as_bstr())?,
-            View::Pending(_) => None,
-        };
-        let entry = match plain {
-            Some(entry) if entry.mode != tree::LINK => entry,
-            _ => {
-                let text = |id| view.blob(id);
-                let found = workspace::resolve(&view, &text, root, path)?;
-                found.ok_or_else(|| missing(path, side))?
-            }
-        };
-        workspace::check_file(path, entry)?;
-        let bytes = view.blob(entry.id)?;
-        Ok(Answer::done(command, Body::Content(bytes))
-            .with("mode", format!("{:06o}", entry.mode))
-            .with("oid", entry.id.to_string()))
-    }
-
-    fn stat(
-        &mut self,
-        command: &'static str,
-        agent: &AgentId,
-        side: Side,
-        path: RepoPath,
-    ) -> Outcome {
-        let root = self.root(agent, side)?;
-        let view = self.view(agent, side);
-        let entry = tree::lookup(&view, root, path.as_bstr())?;
-        let entry = entry.ok_or_else(|| missing(&path, side))?;
-        let size = view.size(entry)?;
-        let path = path.into_bstring();
-        self.record(command, &[report::found(&Found { path, entry, size })])
-    }
-
-    fn ls(
-        &mut self,
-        command: &'static str,
-        agent: &AgentId,
-        side: Side,
-        under: Option<&RepoPath>,
-        recursive: bool,
-    ) -> Outcome {
-        let root = self.root(agent, side)?;
-        let view = self.view(agent, side);
-        let found = workspace::list_tree(&view, root, side, under, recursive)?;
-        self.print(command, |out| {
-            for (path, entry) in &found {
-                let fields = report::entry_fields(entry);
-                let json = || report::entry(path, entry);
-                out.path_line(PathStyle::Tree, &fields, &[path.as_bstr()], json)?;
-            }
-            Ok(())
-        })
     }
 
     fn diff(&mut self, command: &'static str, agent: &AgentId, form: DiffForm) -> Outcome {
@@ -379,7 +329,7 @@ fn allowed_inside(request: &Request) -> bool {
     )
 }
 
-fn missing(path: &RepoPath, side: Side) -> Error {
+pub(super) fn missing(path: &RepoPath, side: Side) -> Error {
     Error::NoPath {
         path: path.as_bstr().to_owned(),
         place: side.as_str().to_owned(),

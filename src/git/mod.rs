@@ -39,7 +39,7 @@ pub use lock::{Lock, PATIENCE};
 pub use numstat::count_lines;
 pub use objects::{Commit, NewCommit, Objects, Staging};
 pub use oracle::{Finished, GitCommand};
-pub use refs::{Expect, RefUpdate, Refs};
+pub use refs::{Expect, PackedStamp, RefUpdate, Refs};
 pub use repository::{Door, RefBackend, Repository};
 pub use status::StatusEntry;
 

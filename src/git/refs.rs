@@ -5,6 +5,8 @@
 //! all-or-nothing across refs, so [`Refs::apply`] keeps the order it is given: callers put their
 //! one commit point last. Through `git update-ref` the same list is one transaction.
 
+mod by_git;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -71,6 +73,10 @@ impl RefUpdate {
     }
 }
 
+/// One state of the list of packed refs, by the stat data of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedStamp(Option<(u64, u64, i64, i64)>);
+
 /// How often a step is tried again while somebody else holds git's lock on the ref.
 const TRIES: u32 = 40;
 
@@ -116,6 +122,25 @@ impl<'r> Refs<'r> {
             return Ok(Some(id));
         }
         self.find(name)
+    }
+
+    /// Whether a ref that was found absent is absent still: it is no loose ref, and the packed ones
+    /// are those of `then`. A look at two files' stat data; false where it cannot tell.
+    pub fn still_absent(&self, name: &str, then: &PackedStamp) -> bool {
+        self.packed_stamp().as_ref() == Some(then)
+            && std::fs::symlink_metadata(self.path_of(name)).is_err()
+    }
+
+    /// Which list of packed refs there is now; `None` where refs are not files.
+    pub fn packed_stamp(&self) -> Option<PackedStamp> {
+        use std::os::unix::fs::MetadataExt;
+        if self.repository.ref_backend() != RefBackend::InProcess {
+            return None;
+        }
+        let meta = std::fs::metadata(self.path_of("packed-refs")).ok();
+        Some(PackedStamp(
+            meta.map(|m| (m.ino(), m.size(), m.mtime(), m.mtime_nsec())),
+        ))
     }
 
     /// What a loose ref's file holds, where that is plainly an id.
@@ -282,87 +307,6 @@ impl<'r> Refs<'r> {
         } else {
             self.path_of(&format!("{name}.lock"))
         }
-    }
-
-    fn listed_by_git(&self, pattern: &str) -> Result<BTreeMap<String, ObjectId>> {
-        let out = self
-            .repository
-            .git()
-            .args(["for-each-ref", "--format=%(objectname) %(refname)"])
-            .arg(pattern.trim_end_matches('/'))
-            .output()?;
-        let mut found = BTreeMap::new();
-        for line in String::from_utf8_lossy(&out).lines() {
-            if let Some((id, name)) = line.split_once(' ')
-                && let Ok(id) = ObjectId::from_str_ext(id, self.repository.format())
-            {
-                found.insert(name.to_owned(), id);
-            }
-        }
-        Ok(found)
-    }
-
-    fn apply_by_git(&self, updates: &[RefUpdate]) -> Result<()> {
-        let zero = "0".repeat(super::hex_len(self.repository.format()));
-        let mut input = Vec::from(*b"start\0");
-        for update in updates {
-            let old = match update.expect {
-                Expect::Anything => String::new(),
-                Expect::Missing => zero.clone(),
-                Expect::Is(id) => id.to_string(),
-            };
-            let line = match update.new {
-                Some(new) => format!("update {}\0{new}\0{old}\0", update.name),
-                None => format!("delete {}\0{old}\0", update.name),
-            };
-            input.extend_from_slice(line.as_bytes());
-        }
-        input.extend_from_slice(b"prepare\0commit\0");
-        let mut command = self
-            .repository
-            .git()
-            .with_user_hooks()
-            .args(["-c", "core.fsync=committed,reference"])
-            .args(["update-ref", "--stdin", "-z"]);
-        if let Some(message) = updates.iter().rev().find_map(|u| u.log.as_deref()) {
-            command = command.args(["--create-reflog", "-m", message]);
-        }
-        let done = command.stdin(input).run()?;
-        if done.success() {
-            return Ok(());
-        }
-        // What went wrong is told from the state, not from git's words.
-        for update in updates {
-            let found = self.find(&update.name)?;
-            let expected = match update.expect {
-                Expect::Anything => continue,
-                Expect::Missing => None,
-                Expect::Is(id) => Some(id),
-            };
-            if found != expected {
-                return Err(Error::Moved {
-                    name: update.name.clone(),
-                    expected,
-                    found,
-                });
-            }
-        }
-        let name = updates[updates.len() - 1].name.clone();
-        if self.lock_in_the_way(&name).exists() {
-            return Err(Error::Locked {
-                path: self.lock_in_the_way(&name),
-            });
-        }
-        let why = done.last_line();
-        Err(if self.repository.has_transaction_hook()? {
-            Error::Hook { name, why }
-        } else {
-            Error::Ref {
-                action: "update",
-                name,
-                why,
-            }
-        })
     }
 }
 

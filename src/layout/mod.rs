@@ -39,7 +39,7 @@ mod state;
 mod sys;
 
 pub use backend::Choice;
-pub use capture::{Captured, Made, capture_directory, read_live};
+pub use capture::{Captured, Live, LiveFile, Made, capture_directory, read};
 pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
 pub use exec::{Command, ExitKind, Finished, exec};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use git_vws::layout::read_live;
+use git_vws::layout::Live;
 use git_vws::model::RepoPath;
 use git_vws::workspace::Store;
 
@@ -135,8 +135,9 @@ fn live_reads_are_those_of_an_import() {
     let store = Store::new(&repository, NOW);
     let read = |path: &str| {
         let path = RepoPath::new(path).unwrap();
-        let bytes = read_live(&store, &laid.directory, &path).unwrap();
-        bytes.map(|bytes| String::from_utf8(bytes).unwrap())
+        let live = Live::new(&store, laid.directory.clone()).unwrap();
+        let file = live.read(&store, &path).unwrap();
+        file.map(|file| String::from_utf8(file.bytes).unwrap())
     };
     assert_eq!(read("f").as_deref(), Some("f\n"));
     // Attributes that may rewrite: what lies on disk is not what would be stored.

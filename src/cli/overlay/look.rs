@@ -56,9 +56,7 @@ pub(crate) struct StatArgs {
 
 pub(crate) fn read(args: &ReadArgs, session: &Session) -> Result<(), Failure> {
     let path = args::path(&args.path)?;
-    let store = session.store();
-    let workspace = layout::import(&store, &args.agent)?;
-    let bytes = store.read(&workspace, args.side.side(), &path)?;
+    let bytes = layout::read(&session.store(), &args.agent, args.side.side(), &path)?;
     let mut out = session.printer(Form::Lines)?;
     out.bytes(&bytes)?;
     Ok(out.finish()?)

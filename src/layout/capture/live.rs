@@ -6,25 +6,81 @@ use rustix::fs::{AtFlags, statat};
 use super::import::{self, Wanted};
 use super::{rewrite, rules};
 use crate::disk;
-use crate::git::index::StatData;
+use crate::git::index::{IndexFile, StatData};
 use crate::git::tree::{self, Entry};
-use crate::git::{Conversion, ObjectKind};
+use crate::git::{Conversion, ObjectId, ObjectKind};
 use crate::layout::{Directory, Result};
-use crate::model::RepoPath;
-use crate::workspace::Store;
+use crate::model::{AgentId, RepoPath};
+use crate::workspace::{Side, Store};
 
-/// The content of one tracked file as an import at this moment would store it; `None` for all that
-/// only an import can tell: a new file, a link, a file that is gone, special, too large or rewritten.
+/// An open directory with what was laid out in it, for reads of single files.
+pub struct Live {
+    directory: Directory,
+    manifest: IndexFile,
+}
+
+impl Live {
+    /// Looks at a directory; its manifest is read once.
+    ///
+    /// # Errors
+    /// A manifest that cannot be read.
+    pub fn new(store: &Store<'_>, directory: Directory) -> Result<Self> {
+        let manifest = directory.manifest(store.repository().format())?;
+        Ok(Live {
+            directory,
+            manifest,
+        })
+    }
+
+    /// The revision that the directory was cut from.
+    pub fn cut(&self) -> ObjectId {
+        self.directory.cut.commit
+    }
+
+    /// The content of one tracked file as an import at this moment would store it; `None` for all
+    /// that only an import can tell: a new file, a link, a file that is gone, special, too large
+    /// or rewritten.
+    ///
+    /// # Errors
+    /// An object that cannot be read.
+    pub fn read(&self, store: &Store<'_>, path: &RepoPath) -> Result<Option<LiveFile>> {
+        read_live(store, &self.directory, &self.manifest, path)
+    }
+}
+
+/// A file as it lies in an open directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveFile {
+    /// The mode that an import would record.
+    pub mode: u32,
+    /// The bytes that it would store.
+    pub bytes: Vec<u8>,
+}
+
+/// The content of a file of a workspace as of now: links are followed inside the tree. While a
+/// directory is open, a tracked file is read from it without a scan, anything else after an import.
 ///
 /// # Errors
-/// A manifest or an object that cannot be read.
-pub fn read_live(
+/// As [`Store::read`] and [`import`](crate::layout::import).
+pub fn read(store: &Store<'_>, agent: &AgentId, side: Side, path: &RepoPath) -> Result<Vec<u8>> {
+    if side == Side::Overlay
+        && store.open_directory(agent)?.is_some()
+        && let Ok(Some(directory)) = crate::layout::open(store, agent)
+        && let Some(file) = Live::new(store, directory)?.read(store, path)?
+    {
+        return Ok(file.bytes);
+    }
+    let workspace = crate::layout::import(store, agent)?;
+    Ok(store.read(&workspace, side, path)?)
+}
+
+fn read_live(
     store: &Store<'_>,
     directory: &Directory,
+    manifest: &IndexFile,
     path: &RepoPath,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<LiveFile>> {
     let repository = store.repository();
-    let manifest = directory.manifest(repository.format())?;
     let Some(laid_out) = manifest.find(path.as_bstr()) else {
         return Ok(None);
     };
@@ -42,11 +98,17 @@ pub fn read_live(
     let Ok(stat) = statat(&handle, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) else {
         return Ok(None);
     };
+    let executable_bit = repository.config()?.bool("core.filemode")?.unwrap_or(true);
+    let mode = match disk::mode_of(&stat, true) {
+        Some(mode) if executable_bit => mode,
+        _ => known.mode,
+    };
     let stat = StatData::from(&stat);
     let racy = stat.mtime >= manifest.written() || stat.ctime >= manifest.written();
     let blob = |id| repository.objects()?.read(id, ObjectKind::Blob);
     if laid_out.stat.matches(&stat) && !racy {
-        return Ok(Some(blob(known.id)?));
+        let bytes = blob(known.id)?;
+        return Ok(Some(LiveFile { mode, bytes }));
     }
     let wanted = Wanted {
         path: path.as_bstr().to_owned(),
@@ -56,7 +118,8 @@ pub fn read_live(
     if !rewrite::is_plain(repository, directory, &wanted)? {
         return Ok(None);
     }
-    import::bytes(&handle, rules(repository)?, &wanted)
+    let bytes = import::bytes(&handle, rules(repository)?, &wanted)?;
+    Ok(bytes.map(|bytes| LiveFile { mode, bytes }))
 }
 
 /// Whether a folder on the way has become a repository of its own, which no import looks into.

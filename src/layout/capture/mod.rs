@@ -23,7 +23,7 @@ mod scan;
 mod sift;
 
 pub use commits::Made;
-pub use live::read_live;
+pub use live::{Live, LiveFile, read};
 
 use std::collections::BTreeMap;
 
