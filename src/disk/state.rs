@@ -46,6 +46,10 @@ impl Seal {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.digest == <[u8; 32]>::from(Sha256::digest(b""))
+    }
+
     /// All permission bits of the file; 0 for a link.
     pub fn permissions(&self) -> u32 {
         self.permissions

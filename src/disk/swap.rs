@@ -1,7 +1,10 @@
 //! The swap itself: new content in, old content beside it, back again where it was not what was expected.
 
+use std::thread::sleep;
+use std::time::Duration;
+
 use bstr::{BString, ByteSlice};
-use rustix::fs::renameat;
+use rustix::fs::{AtFlags, renameat, statat};
 use rustix::io::Errno;
 
 use super::write::{Fault, Place, Point, Probe, Spot, Swap, WorkTree};
@@ -9,7 +12,17 @@ use super::write::{exchange, keep, link, pass, rename_new, unlink};
 use super::{Content, Obstacle, Seal};
 
 /// How often names are exchanged back and forth before the user's bytes are left beside the path.
-const TURNS: usize = 16;
+///
+/// A program that writes the file in a loop may write between any two of them; against a loop as tight
+/// as can be about every second turn finds nothing new.
+const TURNS: usize = 64;
+
+/// How long a file that is about to go, and that was written just before, is left alone before the
+/// last look at it.
+const REST: Duration = Duration::from_millis(10);
+/// So many times as long where it is empty: who saves in place empties the file first, and may then
+/// have to wait for the disk before the first byte is written.
+const RESTS_WHEN_EMPTY: u32 = 50;
 
 impl WorkTree<'_> {
     /// Puts prepared content (`ours`) in the place of `old`, which must stand there (`None`: nothing
@@ -215,15 +228,59 @@ impl WorkTree<'_> {
                 }
                 Err(_) => break,
             }
-            let out = self.at(place, held);
-            let out = out.ok().flatten().map(|content| content.seal());
-            if out.is_some() && out == put {
+            if let Some(put) = &put
+                && self.is_at_rest(place, put)?
+            {
                 unlink(place, held)?;
                 return Ok(Swap::Changed);
             }
             put = coming.ok().flatten().map(|content| content.seal());
         }
         keep(place).map(Swap::Kept)
+    }
+
+    /// Whether exactly `put` lies beside a path, and nobody is in the middle of writing to it: who
+    /// saves in place opens the file, empties it and then writes, perhaps across one of our exchanges.
+    fn is_at_rest(&self, place: &Place, put: &Seal) -> Result<bool, Fault> {
+        if !self.holds(place, &place.held, put)? {
+            return Ok(false);
+        }
+        for _ in 0..rests(put) {
+            sleep(REST);
+            if !self.holds(place, &place.held, put)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Leaves what lies beside these paths alone for a moment where somebody may be writing to it
+    /// still: where it was written within the second before the swap.
+    pub fn rest(&self, spots: &[(Spot<'_>, &Seal)]) {
+        let mut hot: Vec<_> = spots
+            .iter()
+            .filter(|(spot, _)| self.is_hot(*spot))
+            .collect();
+        for round in 0..RESTS_WHEN_EMPTY {
+            hot.retain(|(spot, seal)| {
+                let unchanged = |place| self.holds(&place, &place.held, seal).unwrap_or(false);
+                round < rests(seal) && self.place(*spot).is_ok_and(unchanged)
+            });
+            if hot.is_empty() {
+                return;
+            }
+            sleep(REST);
+        }
+    }
+
+    fn is_hot(&self, spot: Spot<'_>) -> bool {
+        let Ok(place) = self.place(spot) else {
+            return false;
+        };
+        let (folder, name) = (&place.folder, place.held.as_bytes());
+        // The swap itself has set the time of change, so it stands for now.
+        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| stat.st_ctime.saturating_sub(stat.st_mtime) <= 1)
     }
 
     /// What lies beside a path since a swap that was not settled.
@@ -267,4 +324,9 @@ impl WorkTree<'_> {
     pub fn keep_held(&self, spot: Spot<'_>) -> Result<BString, Fault> {
         keep(&self.place(spot)?)
     }
+}
+
+/// How many rests a content is given.
+fn rests(seal: &Seal) -> u32 {
+    if seal.is_empty() { RESTS_WHEN_EMPTY } else { 1 }
 }

@@ -13,8 +13,10 @@
 //! look and before the rename; a save by rename between the two is the one gap that is left.
 //!
 //! Every component is opened without following links. What is left: a program that opened the old file
-//! for writing before the exchange and writes to it after `settle` writes to a file without a name, as
-//! it would under any save by rename.
+//! for writing before the exchange and writes to it for the first time after `settle` writes to a file
+//! without a name, as it would under any save by rename. A file that was written just before is
+//! therefore left alone for a moment first ([`WorkTree::rest`]), an empty one for longer: to save in place
+//! is to empty the file, perhaps to wait for the disk, and to write.
 
 use std::cell::Cell;
 use std::fs::File;

@@ -9,9 +9,9 @@ use git_vws::integrate::journal::{self, Hooks, OnDisk, Resolution, State, Step};
 use git_vws::integrate::undo::undo_with;
 use git_vws::model::Refusal;
 
-use crate::rig::{EXE, FILE, LINK, Rig, is_stopped, no_leftovers, nothing, on, outcomes};
+use crate::rig::{Change, EXE, FILE, LINK, Rig, is_stopped, no_leftovers, nothing, on, outcomes};
 
-const CHANGES: &[(&str, u32, Option<(u32, &str)>)] = &[
+const CHANGES: &[Change<'static>] = &[
     ("f", 0, Some((EXE, "f2\n"))),
     ("n/e/w", 0, Some((FILE, "new\n"))),
     ("d/gone", 0, None),

@@ -1,6 +1,7 @@
 //! The journal through the library, on real repositories: writing, crashing, recovering, undoing.
 
 #![allow(clippy::unwrap_used, unreachable_pub)]
+#![allow(clippy::print_stderr)] // a skipped test says so
 
 #[path = "../common/mod.rs"]
 mod common;

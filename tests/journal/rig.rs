@@ -26,6 +26,8 @@ pub const LINK: u32 = 0o120000;
 
 /// What a change makes of a path: mode and bytes, or nothing.
 pub type New<'n> = Option<(u32, &'n str)>;
+/// A path, the group that it belongs to, and what it becomes.
+pub type Change<'n> = (&'n str, u32, New<'n>);
 
 pub struct Rig {
     pub sandbox: Sandbox,
@@ -150,7 +152,7 @@ impl Rig {
     }
 
     /// Begins an entry of these changes: path, group, result.
-    pub fn begin(&self, journal: &Journal<'_>, changes: &[(&str, u32, New<'_>)]) -> Entry {
+    pub fn begin(&self, journal: &Journal<'_>, changes: &[Change<'_>]) -> Entry {
         let mut staging = Staging::new(&self.repository).unwrap();
         let steps = changes
             .iter()
@@ -167,7 +169,7 @@ impl Rig {
     /// Accepts these changes; `at` may stop it, and nothing is merged again.
     pub fn accept_with(
         &self,
-        changes: &[(&str, u32, New<'_>)],
+        changes: &[Change<'_>],
         at: &mut dyn FnMut(Point) -> ControlFlow<()>,
     ) -> Result<Entry> {
         let journal = self.journal();
@@ -187,7 +189,7 @@ impl Rig {
         Ok(entry)
     }
 
-    pub fn accept(&self, changes: &[(&str, u32, New<'_>)]) -> Entry {
+    pub fn accept(&self, changes: &[Change<'_>]) -> Entry {
         self.accept_with(changes, &mut on).unwrap()
     }
 

@@ -63,12 +63,14 @@ impl Journal<'_> {
         let mut all: Vec<Progress> = entry.steps.iter().map(|_| Progress::default()).collect();
         let mut kept = Vec::new();
         let flush = entry.steps.len() <= FLUSH_EACH;
-        for index in groups.iter().flatten() {
-            if dead(entry, *index) {
-                continue;
+        for group in &groups {
+            for index in group {
+                let prepared = self.prepare(entry, *index, &mut all[*index], hooks, flush)?;
+                note(entry, *index, prepared);
+                if is_dead(&entry.steps[*index].outcome) {
+                    break;
+                }
             }
-            let prepared = self.prepare(entry, *index, &mut all[*index], hooks, flush)?;
-            note(entry, *index, prepared);
         }
         if !flush && let Err(fault) = self.disk().flush_all() {
             // Then each is flushed as it is swapped in: prepared anew.
@@ -81,6 +83,8 @@ impl Journal<'_> {
             }
         }
         self.flush_folders(entry);
+        let swapped: Vec<_> = all.iter().enumerate().collect();
+        self.rest(entry, &swapped);
         for group in &groups {
             if !self.settle_group(entry, group, &mut all, hooks)? {
                 self.take_back_group(entry, group, &all, (&mut kept, &mut *hooks.at))?;
@@ -104,10 +108,10 @@ impl Journal<'_> {
         all: &mut [Progress],
         hooks: &mut Hooks<'_>,
     ) -> Result<bool> {
+        if dead(entry, group) {
+            return Ok(false);
+        }
         for index in group {
-            if dead(entry, *index) {
-                return Ok(false);
-            }
             if entry.steps[*index].outcome == Outcome::Identical {
                 continue;
             }
@@ -133,10 +137,10 @@ impl Journal<'_> {
         hooks: &mut Hooks<'_>,
     ) -> Result<()> {
         let (path, group) = (entry.steps[index].path.clone(), entry.steps[index].group);
-        for other in 0..entry.steps.len() {
+        for (other, progress) in all.iter_mut().enumerate() {
             let step = &entry.steps[other];
             if step.group == group && step.path.starts_with_dir(path.as_bstr()) {
-                let settled = self.settle(entry, other, &mut all[other], hooks)?;
+                let settled = self.settle(entry, other, progress, hooks)?;
                 note(entry, other, settled);
             }
         }
@@ -151,7 +155,7 @@ impl Journal<'_> {
         all: &mut [Progress],
         hooks: &mut Hooks<'_>,
     ) -> Result<bool> {
-        if group.iter().any(|index| dead(entry, *index)) {
+        if dead(entry, group) {
             return Ok(true);
         }
         for index in group {
@@ -231,11 +235,11 @@ pub(super) fn groups(entry: &Entry) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Whether a step's group cannot land any more.
-fn dead(entry: &Entry, index: usize) -> bool {
-    let group = entry.steps[index].group;
-    let mut members = entry.steps.iter().filter(|step| step.group == group);
-    members.any(|step| is_dead(&step.outcome))
+/// Whether a group cannot land any more.
+fn dead(entry: &Entry, group: &[usize]) -> bool {
+    group
+        .iter()
+        .any(|index| is_dead(&entry.steps[*index].outcome))
 }
 
 pub(super) fn is_dead(outcome: &Outcome) -> bool {

@@ -34,7 +34,7 @@ pub fn list(store: Store<'_>) -> Result<Vec<Summary>> {
             Some(Summary { id, entry, here })
         })
         .collect();
-    found.sort_by(|a, b| b.id.cmp(&a.id));
+    found.sort_by_key(|summary| std::cmp::Reverse(summary.id));
     Ok(found)
 }
 

@@ -28,6 +28,8 @@ mod list;
 mod one;
 mod recover;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use apply::{Hooks, OnDisk, Resolution, go_on};
 pub use entry::{Entry, FileState, Folder, JournalId, Kind, Outcome, State, Step};

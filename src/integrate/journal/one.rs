@@ -279,6 +279,22 @@ impl Journal<'_> {
         }
     }
 
+    /// Leaves the old files alone for a moment where somebody may still be writing to one.
+    pub(super) fn rest(&self, entry: &Entry, steps: &[(usize, &Progress)]) {
+        let swapped = steps
+            .iter()
+            .filter_map(|(index, progress)| match &progress.at {
+                At::Swapped { old: Some(old), .. } => Some((*index, Self::tag(entry, *index), old)),
+                _ => None,
+            });
+        let swapped: Vec<_> = swapped.collect();
+        let spots = swapped.iter().map(|(index, tag, old)| {
+            let path = entry.steps[*index].path.as_bstr();
+            (Spot { path, tag }, *old)
+        });
+        self.disk().rest(&spots.collect::<Vec<_>>());
+    }
+
     /// Lets the old content of a step go. Where somebody wrote into it after the swap, it is back in
     /// place and the step is carried out again.
     pub(super) fn settle(
@@ -313,7 +329,9 @@ impl Journal<'_> {
                     progress.at = At::Start;
                     match self.carry_out(entry, index, progress, hooks)? {
                         Verdict::Fine => {
-                            self.disk().flush_folder(entry.steps[index].path.as_bstr())
+                            let path = entry.steps[index].path.as_bstr();
+                            self.disk().flush_folder(path);
+                            self.rest(entry, &[(index, &*progress)]);
                         }
                         not @ Verdict::Not(_) => return Ok(not),
                     }
