@@ -11,6 +11,7 @@ use bstr::{BString, ByteSlice};
 use common::Sandbox;
 use git_vws::batch::{self, Ended, Options};
 use git_vws::git::{Environment, Repository};
+use git_vws::layout;
 use git_vws::model::{AgentId, RepoPath};
 use git_vws::workspace::{Edit, Side, Store, Terms};
 use proptest::prelude::*;
@@ -776,6 +777,67 @@ fn other_writers_go_on_and_their_revisions_are_seen() {
     let input = format!("begin --expect={} a\n", 1 + rounds);
     let (output, _) = run(&repository, input.as_bytes(), LINES);
     assert!(output.starts_with(b"1 begin stale "), "{output}");
+}
+
+#[test]
+fn what_tools_do_in_an_open_directory_is_seen_by_every_reader() {
+    let sandbox = sandbox();
+    let repository = open(&sandbox);
+    sandbox.git(&["pack-refs", "--all"]);
+    /// Opens the directory, works in it and closes it again between the commands.
+    struct Tool<'s>(&'s Sandbox, Repository, usize);
+    impl Read for Tool<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let agent = AgentId::new("a").unwrap();
+            let store = Store::new(&self.1, 2);
+            let directory = self.0.repo().join(".relo/worktrees/a");
+            match self.2 {
+                2 => drop(layout::materialize(
+                    &store,
+                    &agent,
+                    &layout::Options::default(),
+                )),
+                3 => std::fs::write(directory.join("f"), "by a tool\n").unwrap(),
+                4 => std::fs::write(directory.join("made"), "too\n").unwrap(),
+                7 => drop(layout::settle(&store, &agent, layout::Insist::No)),
+                _ => {}
+            }
+            let script = [
+                "create --base=HEAD a",
+                "read a f",
+                "read a f",
+                "read a f",
+                "read a made",
+                "diff --name-status a",
+                "write a f 1\nx",
+                "read a made",
+                "write a f 1\nx",
+            ];
+            let Some(command) = script.get(self.2) else {
+                return Ok(0);
+            };
+            self.2 += 1;
+            let line = format!("{command}\n");
+            buffer[..line.len()].copy_from_slice(line.as_bytes());
+            Ok(line.len())
+        }
+    }
+    let mut output = Vec::new();
+    let tool = Tool(&sandbox, repository.reopen().unwrap(), 0);
+    batch::run(&repository, &|| 1, tool, &mut output, LINES).unwrap();
+    let found = answers(&output, false);
+    let bodies: Vec<_> = found.iter().map(|(_, body)| body.as_bstr()).collect();
+    assert_eq!(bodies[1], bodies[2], "nothing has been done yet");
+    assert_eq!(bodies[3], "by a tool\n");
+    assert_eq!(bodies[4], "too\n");
+    assert_eq!(bodies[5], "M\tf\nA\tmade\n");
+    assert!(
+        found[6].0.starts_with("1 write materialized"),
+        "{}",
+        found[6].0
+    );
+    assert_eq!(bodies[7], "too\n");
+    assert!(found[8].0.starts_with("0 write"), "{}", found[8].0);
 }
 
 #[test]

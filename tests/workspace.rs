@@ -251,6 +251,7 @@ fn what_cannot_be_a_base_is_left_out_and_named() {
     .unwrap();
     sandbox.write("big", [b'x'; 3000]);
     sandbox.write(".relo/own", b"never");
+    sandbox.write("d/.vws-7-1.tmp", b"left by an accept that was stopped");
     sandbox.git(&["config", "relo.workspace.maxFileSize", "2k"]);
     let repository = open(&sandbox);
     let store = Store::new(&repository, 1);

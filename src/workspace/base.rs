@@ -284,10 +284,12 @@ impl Store<'_> {
     }
 }
 
-/// Whether a path is in our own folder at the top of the working tree.
+/// Whether a path is in our own folder at the top of the working tree, or a file that an accept
+/// which was stopped in the middle has left.
 fn is_ours(path: &BStr) -> bool {
-    let first: &BStr = path.split_str("/").next().unwrap_or_default().as_bstr();
-    first == ".relo"
+    let mut parts = path.split_str("/");
+    let first = parts.next().unwrap_or_default();
+    first == b".relo" || disk::is_temporary(parts.last().unwrap_or(first).as_bstr())
 }
 
 /// The limit on the size of a file in bytes (`relo.workspace.maxFileSize`, default 100 MiB).
