@@ -3,6 +3,7 @@
 //! libgit2 is the engine, `git` the oracle for what libgit2 cannot answer as git does, and what
 //! libgit2 does in O(repository) or without flushing (tree edit and diff, packs, indexes) is ours.
 
+pub mod fault;
 pub mod index;
 pub mod merge;
 pub mod pack;
@@ -12,6 +13,7 @@ pub mod tree;
 mod attributes;
 mod checksum;
 mod config;
+mod delete;
 mod environment;
 mod error;
 mod filter;
@@ -20,6 +22,8 @@ mod head;
 mod ignore;
 mod library;
 mod lock;
+mod loose;
+mod marks;
 mod numstat;
 mod objects;
 mod oracle;
@@ -27,6 +31,7 @@ mod refs;
 mod repository;
 #[cfg(test)]
 pub(crate) mod scratch;
+mod stale;
 mod status;
 
 pub use attributes::{Conversion, mentions_rewriting};
@@ -36,11 +41,13 @@ pub use error::{Error, Result};
 pub use head::Head;
 pub use ignore::IgnoreRules;
 pub use lock::{Lock, PATIENCE};
+pub use loose::{LogEntry, LooseRef, LooseState};
 pub use numstat::count_lines;
 pub use objects::{Commit, NewCommit, Objects, Staging};
 pub use oracle::{Finished, GitCommand};
 pub use refs::{Expect, PackedStamp, RefUpdate, Refs};
 pub use repository::{Door, RefBackend, Repository};
+pub use stale::{LockFile, StaleRule};
 pub use status::StatusEntry;
 
 /// The hash that names a repository's objects: SHA-1 or SHA-256.

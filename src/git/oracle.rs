@@ -126,6 +126,15 @@ impl<'r> GitCommand<'r> {
         self
     }
 
+    /// Makes reflog entries of the command say that they are ours.
+    pub(super) fn in_our_name(mut self) -> Self {
+        self.variables
+            .push(("GIT_COMMITTER_NAME", super::IDENTITY_NAME.into()));
+        self.variables
+            .push(("GIT_COMMITTER_EMAIL", super::IDENTITY_EMAIL.into()));
+        self
+    }
+
     /// Lets the user's hooks run: only for ref transactions, in which they have a say.
     pub fn with_user_hooks(mut self) -> Self {
         self.hooks = true;

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use git2::{ErrorClass, ErrorCode};
 
-use super::{Error, ObjectId, RefBackend, Repository, Result};
+use super::marks::{self, Mark};
+use super::{Error, ObjectId, RefBackend, Repository, Result, fault};
 
 /// What must stand at a ref for an update to go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,8 @@ pub struct PackedStamp(Option<(u64, u64, i64, i64)>);
 
 /// How often a step is tried again while somebody else holds git's lock on the ref.
 const TRIES: u32 = 40;
+/// After so many tries, half a second, a lock that has not changed meanwhile may be a dead one's.
+const SUSPICIOUS: u32 = 16;
 
 /// The refs of a repository.
 pub struct Refs<'r> {
@@ -194,18 +197,44 @@ impl<'r> Refs<'r> {
         }
         match self.repository.ref_backend() {
             RefBackend::Git => self.apply_by_git(updates),
-            RefBackend::InProcess => updates.iter().try_for_each(|update| self.step(update)),
+            RefBackend::InProcess => {
+                let deletes = updates.iter().any(|update| update.new.is_none());
+                let names = updates.iter().map(|update| update.name.as_str());
+                let names: Vec<&str> = names.chain(deletes.then_some(marks::PACKED)).collect();
+                let mark = Mark::new(&self.repository.relo_dir(), &names);
+                fault::point("refs-marked");
+                updates
+                    .iter()
+                    .try_for_each(|update| self.step(update, mark.as_ref()))?;
+                fault::point("refs-done");
+                Ok(())
+            }
         }
     }
 
-    fn step(&self, update: &RefUpdate) -> Result<()> {
+    fn step(&self, update: &RefUpdate, mark: Option<&Mark>) -> Result<()> {
         let mut attempt = 0;
+        let lock = self.path_of(&format!("{}.lock", update.name));
+        let mut seen = None;
+        // As libgit2 leaves it when it dies: made, and not yet written.
+        fault::leaving("ref-locked", || fault::empty_file(&lock));
         loop {
-            let error = match self.try_step(update) {
-                Ok(()) => return Ok(()),
+            let error = match self.try_step(update, mark) {
+                Ok(()) => {
+                    fault::point("ref-moved");
+                    return Ok(());
+                }
                 Err(error) => error,
             };
             attempt += 1;
+            if error.code() == ErrorCode::Locked {
+                let now = marks::look(&lock);
+                if attempt == 1 {
+                    seen = now;
+                } else if attempt == SUSPICIOUS {
+                    self.break_dead_locks(&update.name, now.is_some() && now == seen);
+                }
+            }
             let again = match error.code() {
                 ErrorCode::Modified | ErrorCode::Exists | ErrorCode::NotFound => {
                     let found = self.find(&update.name)?;
@@ -242,27 +271,11 @@ impl<'r> Refs<'r> {
         }
     }
 
-    fn try_step(&self, update: &RefUpdate) -> Result<(), git2::Error> {
+    fn try_step(&self, update: &RefUpdate, mark: Option<&Mark>) -> Result<(), git2::Error> {
         let raw = self.repository.raw();
         let name = update.name.as_str();
         let Some(new) = update.new else {
-            let mut reference = match raw.find_reference(name) {
-                Ok(reference) => reference,
-                Err(e) if e.code() == ErrorCode::NotFound && update.expect == Expect::Anything => {
-                    return Ok(());
-                }
-                Err(e) => return Err(e),
-            };
-            if let Expect::Is(id) = update.expect
-                && reference.target() != Some(id)
-            {
-                return Err(git2::Error::new(
-                    ErrorCode::Modified,
-                    ErrorClass::Reference,
-                    "ref moved",
-                ));
-            }
-            return reference.delete();
+            return self.delete(name, update.expect, mark);
         };
         if update.log.is_some() {
             raw.reference_ensure_log(name)?;
@@ -296,8 +309,12 @@ impl<'r> Refs<'r> {
         }
     }
 
-    fn path_of(&self, name: &str) -> PathBuf {
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.repository.common_dir().join(name)
+    }
+
+    pub(super) fn repository(&self) -> &'r Repository {
+        self.repository
     }
 
     fn lock_in_the_way(&self, name: &str) -> PathBuf {

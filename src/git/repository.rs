@@ -30,6 +30,7 @@ pub struct Repository {
     work_dir: Option<PathBuf>,
     format: ObjectFormat,
     ref_backend: RefBackend,
+    reftable: bool,
     partial: bool,
 }
 
@@ -124,6 +125,7 @@ impl Repository {
             work_dir,
             format,
             ref_backend: RefBackend::InProcess,
+            reftable,
             partial,
         };
         if reftable || repository.has_transaction_hook()? {
@@ -183,6 +185,11 @@ impl Repository {
     /// Who writes the refs.
     pub fn ref_backend(&self) -> RefBackend {
         self.ref_backend
+    }
+
+    /// Whether refs live in a reftable instead of files.
+    pub fn is_reftable(&self) -> bool {
+        self.reftable
     }
 
     /// The caller's environment.
@@ -270,6 +277,14 @@ impl Repository {
         }
         let object = self.raw.revparse_single(spec).map_err(|_| bad())?;
         Ok(object.peel_to_commit().map_err(|_| bad())?.id())
+    }
+
+    /// Whether a commit is another one or among its ancestors.
+    ///
+    /// # Errors
+    /// When the history between them cannot be read.
+    pub fn is_ancestor(&self, old: ObjectId, new: ObjectId) -> Result<bool> {
+        Ok(old == new || self.raw.graph_descendant_of(new, old)?)
     }
 
     /// The object names for the empty tree and the null id of this repository's hash.

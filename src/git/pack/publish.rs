@@ -2,6 +2,7 @@
 
 use super::listing::MAGIC;
 use super::{Error, PackOptions, Result};
+use crate::git::fault;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -133,11 +134,18 @@ pub(super) fn store(
 ) -> Result<HeldPack> {
     let dir = objects_dir.join("pack");
     let mut files = reserve(&dir, trailer, options)?;
+    fault::point("pack-kept");
     let pack_path = files.path(".pack");
+    fault::leaving("pack-torn", || {
+        let _ = fs::write(&pack_path, &pack[..pack.len() / 2]);
+    });
     write_file(&pack_path, pack, options)?;
+    fault::point("pack-written");
     let (tmp, idx) = (files.path(".idx.tmp"), files.path(".idx"));
     write_file(&tmp, index, options)?;
+    fault::point("pack-indexed");
     fs::rename(&tmp, &idx).map_err(Error::io("create", &idx))?;
+    fault::point("pack-visible");
     // From here on the pack is visible, and stays.
     let held = HeldPack {
         pack: pack_path,

@@ -15,6 +15,7 @@ use super::publish::with_suffix;
 use super::{Error, PackOptions, PackWriter, Result, idx};
 use crate::git::ObjectFormat;
 use crate::git::checksum::{checksum, hash_len};
+use crate::git::fault;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io;
@@ -87,6 +88,7 @@ pub fn roll_up(
     let Some(held) = writer.publish(objects_dir, options)? else {
         return Ok(RollUp::default());
     };
+    fault::point("roll-written");
     done.merged = remove_packs(&dir, &merged)?;
     held.release()?;
     Ok(done)
@@ -202,6 +204,7 @@ fn remove_packs(dir: &Path, stems: &[PathBuf]) -> Result<usize> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 other => other.map_err(Error::io("remove", &path))?,
             }
+            fault::point("roll-removed");
         }
         removed += 1;
     }

@@ -44,6 +44,7 @@ impl Refs<'_> {
             .repository
             .git()
             .with_user_hooks()
+            .in_our_name()
             .args(["-c", "core.fsync=committed,reference"])
             .args(["update-ref", "--stdin", "-z"]);
         if let Some(message) = updates.iter().rev().find_map(|u| u.log.as_deref()) {
