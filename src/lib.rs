@@ -18,7 +18,7 @@
 //! - [`integrate`]: proposal, merge, accept, reject, journal, undo
 //! - [`layout`]: directories for tools: lay out, capture, settle, exec
 //! - [`workspace`]: revisions and how they are published; edits, diff, base, snap
-//! - [`events`]: the log of what happened
+//! - [`events`]: the log of what happened; [`mirror`]: what the refs say, for user interfaces
 //! - [`git`]: the only door to Git: repository, objects, packs, trees, refs, index, `git` itself
 //! - [`disk`]: files of a working tree, no link followed
 //! - [`model`]: the words: agent ids, paths, refusal kinds
@@ -29,6 +29,7 @@ pub mod events;
 pub mod git;
 pub mod integrate;
 pub mod layout;
+pub mod mirror;
 pub mod model;
 pub mod output;
 pub mod workspace;
