@@ -5,7 +5,6 @@
 
 use super::propose::untouched_since;
 use super::{Result, store as changes};
-use crate::events::{self, Event};
 use crate::git::Lock;
 use crate::model::AgentId;
 use crate::workspace::Store;
@@ -45,17 +44,6 @@ pub(super) fn release_if_done(store: &Store<'_>, lock: &Lock, agent: &AgentId) -
         return Ok(false);
     }
     let released = store.release(lock, workspace, false)?.workspace;
-    events::append(
-        store.repository(),
-        &Event {
-            time: store.now(),
-            kind: "release",
-            agent: agent.as_str(),
-            session: released.meta.session.as_deref(),
-            revision: released.revision(),
-            paths: &[],
-            path_count: 0,
-        },
-    );
+    store.note_end(&released, "release");
     Ok(true)
 }

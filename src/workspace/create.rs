@@ -1,6 +1,6 @@
 //! Creating a workspace: a base, its pin, and revision 1.
 
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
 use super::meta::{Kind, Metadata, Mode};
 use super::{Base, Error, Result, Store, Workspace, names};
@@ -16,6 +16,39 @@ pub enum From {
     Commit(String),
     /// The overlay of another workspace, at its current or an earlier revision.
     Workspace(AgentId, Option<Revision>),
+    /// A workspace that was let go with undecided edits, as it was: its base, its edits, and under its
+    /// own name its revisions and its branch. The newest one of that name where no revision is given.
+    Trash(AgentId, Option<Revision>),
+}
+
+/// What a new workspace begins with.
+struct Start {
+    base: ObjectId,
+    tree: ObjectId,
+    /// The parents of its first revision.
+    parents: Vec<ObjectId>,
+    /// The number of its first revision.
+    revision: Revision,
+    /// Where its branch goes, if it has one already.
+    branch: Option<ObjectId>,
+    proposal: Option<Revision>,
+    extra: Map<String, Value>,
+    record: Option<Base>,
+}
+
+impl Start {
+    fn new(base: ObjectId, tree: ObjectId) -> Self {
+        Start {
+            base,
+            tree,
+            parents: vec![base],
+            revision: Revision::FIRST,
+            branch: None,
+            proposal: None,
+            extra: Map::new(),
+            record: None,
+        }
+    }
 }
 
 /// A workspace to be created.
@@ -55,24 +88,25 @@ impl Store<'_> {
         let _lock = self.lock(agent)?;
         self.check_free(agent)?;
         let mut staging = Staging::new(self.repository)?;
-        let (base, tree, record) = self.start(&mut staging, &new.from)?;
+        let start = self.start(&mut staging, agent, &new.from)?;
+        let (base, tree) = (start.base, start.tree);
         let meta = Metadata {
             agent: agent.clone(),
             session: new.session.clone(),
-            revision: Revision::FIRST,
+            revision: start.revision,
             kind: Kind::Create,
             paths: Vec::new(),
             path_count: 0,
             base,
             mode: new.mode,
             read_only: new.read_only,
-            proposal: None,
-            extra: Map::new(),
+            proposal: start.proposal,
+            extra: start.extra,
         };
         let message = meta.to_message();
         let commit = staging.commit(&NewCommit {
             tree,
-            parents: &[base],
+            parents: &start.parents,
             time: self.now,
             message: &message,
         })?;
@@ -80,7 +114,12 @@ impl Store<'_> {
         // yet, so the next create may put its own base there.
         let pin = RefUpdate::set(names::base(agent), Expect::Anything, base);
         let point = RefUpdate::create(names::overlay(agent), commit);
-        let steps = [pin, point.logged(super::revision::subject(&message))];
+        let branch = start
+            .branch
+            .map(|tip| RefUpdate::create(names::branch(agent), tip));
+        let mut steps = vec![pin];
+        steps.extend(branch);
+        steps.push(point.logged(super::revision::subject(&message)));
         match self.put(staging, &steps) {
             Err(Error::Git(git::Error::Moved { .. })) => {
                 return Err(Error::Exists {
@@ -98,39 +137,69 @@ impl Store<'_> {
         self.note(&workspace);
         Ok(Created {
             workspace,
-            base: record,
+            base: start.record,
         })
     }
 
-    fn start(
-        &self,
-        staging: &mut Staging<'_>,
-        from: &From,
-    ) -> Result<(ObjectId, ObjectId, Option<Base>)> {
+    fn start(&self, staging: &mut Staging<'_>, agent: &AgentId, from: &From) -> Result<Start> {
         match from {
             From::WorkTree => {
                 let record = self.record_base(staging)?;
-                Ok((record.commit, record.tree, Some(record)))
+                let mut start = Start::new(record.commit, record.tree);
+                start.record = Some(record);
+                Ok(start)
             }
             From::Commit(spec) => {
                 let commit = self.repository.resolve_commit(spec)?;
-                let tree = staging.objects().commit(commit)?.tree;
-                Ok((commit, tree, None))
+                Ok(Start::new(commit, staging.objects().commit(commit)?.tree))
             }
-            From::Workspace(agent, revision) => {
+            From::Workspace(other, revision) => {
                 let source = match revision {
-                    Some(revision) => self.load_at(agent, *revision)?,
-                    None => self.load(agent)?,
+                    Some(revision) => self.load_at(other, *revision)?,
+                    None => self.load(other)?,
                 };
-                Ok((source.commit, source.tree, None))
+                Ok(Start::new(source.commit, source.tree))
             }
+            From::Trash(dropped, revision) => self.start_again(agent, dropped, *revision),
         }
+    }
+
+    /// Goes on from a workspace in the trash. Under its own name its revisions go on counting; under
+    /// another one they stay reachable and the metadata says where they are from.
+    fn start_again(
+        &self,
+        agent: &AgentId,
+        dropped: &AgentId,
+        revision: Option<Revision>,
+    ) -> Result<Start> {
+        let last = self.trashed(dropped, revision)?;
+        let parents = self.repository.objects()?.commit(last.commit)?.parents;
+        let on = parents.first().copied().unwrap_or(last.base());
+        let mut start = Start::new(last.base(), last.tree);
+        start.parents = vec![on, last.commit];
+        // A revision sits on the agent's branch, where there was one, else on its base.
+        start.branch = (on != last.base()).then_some(on);
+        start.extra = last.meta.extra.clone();
+        if agent == dropped {
+            start.revision = last.revision().next();
+            start.proposal = last.meta.proposal;
+        } else {
+            let origin = json!({"agent": dropped.as_str(), "revision": last.revision(),
+                "commit": last.commit.to_string()});
+            start.extra.insert("restoredFrom".to_owned(), origin);
+        }
+        Ok(start)
     }
 
     /// Refuses a name that is taken, that another equals but for case, or whose refs could not be
     /// made beside the user's.
     fn check_free(&self, agent: &AgentId) -> Result<()> {
         let refs = self.repository.refs();
+        // A damaged one is in no listing, and is not to be built over.
+        if self.overlay_ref(agent)?.is_some() {
+            let agent = agent.clone();
+            return Err(Error::Exists { agent });
+        }
         for name in refs.list(names::WORKSPACES)?.keys() {
             if let Some(other) = names::agent_of_overlay(name)
                 && (other == *agent || other.clashes_with(agent))

@@ -91,18 +91,7 @@ impl Store<'_> {
             return Err(Error::refused(Refusal::Conflict, what));
         }
         let disposed = self.release(&lock, workspace, edited)?;
-        crate::events::append(
-            self.repository,
-            &crate::events::Event {
-                time: self.now,
-                kind: "dispose",
-                agent: agent.as_str(),
-                session: disposed.workspace.meta.session.as_deref(),
-                revision: disposed.workspace.revision(),
-                paths: &[],
-                path_count: 0,
-            },
-        );
+        self.note_end(&disposed.workspace, "dispose");
         Ok(disposed)
     }
 

@@ -43,11 +43,17 @@ impl Store<'_> {
     }
 
     fn listed(&self, agent: AgentId, refs: &BTreeMap<String, ObjectId>) -> Result<Option<Listed>> {
-        // A base pin alone is a create that was interrupted: no workspace.
-        let Some(commit) = refs.get(&names::overlay(&agent)) else {
-            return Ok(None);
+        let found = match refs.get(&names::overlay(&agent)) {
+            Some(commit) => Ok(Some(*commit)),
+            // A damaged ref is in no listing, but it can be asked for.
+            None => self.overlay_ref(&agent),
         };
-        let state = self.read_revision(&agent, *commit);
+        let state = match found {
+            Ok(Some(commit)) => self.read_revision(&agent, commit),
+            // A base pin alone is a create that was interrupted: no workspace.
+            Ok(None) => return Ok(None),
+            Err(error) => Err(error),
+        };
         let edited = match &state {
             Ok(workspace) => match self.base_tree(workspace) {
                 Ok(base) => base != workspace.tree,

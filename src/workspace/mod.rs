@@ -11,10 +11,14 @@ mod edit;
 mod error;
 mod list;
 mod meta;
+mod mirrored;
 pub mod names;
 mod read;
+mod recover;
 mod revision;
 mod snap;
+mod sweep;
+mod trash;
 
 pub(crate) use base::max_file_size;
 pub use base::{Base, LeftOut};
@@ -25,10 +29,16 @@ pub use edit::{Edit, Editor};
 pub use error::{Error, Result};
 pub use list::Listed;
 pub use meta::{FORMAT, Kind, Metadata, Mode};
+pub use mirrored::{Difference, Reconciled};
 pub use read::{Found, Side, check_file, list_tree, resolve};
+pub use recover::{
+    Cleared, Damage, Leftover, LockFile, Moved, RecoverOptions, Recovered, STALE_AFTER,
+};
 pub use revision::{Amend, Change, Published, Terms};
+pub use sweep::{Doomed, Inputs, Journalled, Offered, Plan, Policy, Swept, What};
+pub use trash::Trashed;
 
-use crate::git::{Commit, ObjectId, Repository};
+use crate::git::{self, Commit, ObjectId, Repository};
 use crate::model::{AgentId, Revision};
 use bstr::ByteSlice;
 
@@ -85,13 +95,23 @@ impl<'r> Store<'r> {
     /// # Errors
     /// [`Error::NoWorkspace`], or [`Error::Damaged`] when its ref or commit makes no sense.
     pub fn load(&self, agent: &AgentId) -> Result<Workspace> {
-        let name = names::overlay(agent);
-        let Some(commit) = self.repository.refs().find(&name)? else {
+        let Some(commit) = self.overlay_ref(agent)? else {
             return Err(Error::NoWorkspace {
                 agent: agent.clone(),
             });
         };
         self.read_revision(agent, commit)
+    }
+
+    /// What the overlay ref holds.
+    fn overlay_ref(&self, agent: &AgentId) -> Result<Option<ObjectId>> {
+        match self.repository.refs().find(&names::overlay(agent)) {
+            Err(error @ git::Error::Ref { .. }) => Err(Error::Damaged {
+                what: format!("workspace '{agent}'"),
+                why: error.to_string(),
+            }),
+            other => Ok(other?),
+        }
     }
 
     /// The current state of a workspace, if there is such a workspace.

@@ -15,8 +15,7 @@ use bstr::BString;
 
 use super::meta::{Kind, Metadata};
 use super::{Error, Result, Store, Workspace, names};
-use crate::events::Event;
-use crate::git::{self, Expect, Lock, NewCommit, ObjectId, PATIENCE, RefUpdate, Staging};
+use crate::git::{self, Expect, Lock, NewCommit, ObjectId, PATIENCE, RefUpdate, Staging, fault};
 use crate::model::{AgentId, Refusal, Revision};
 
 /// How often a lost compare-and-swap is tried again.
@@ -82,12 +81,13 @@ impl Store<'_> {
     /// # Errors
     /// [`git::Error::Locked`] when another writer holds it for longer than [`PATIENCE`].
     pub fn lock(&self, agent: &AgentId) -> Result<Lock> {
-        let path = self
-            .repository
-            .relo_dir()
-            .join("locks/agents")
-            .join(agent.as_str().to_ascii_lowercase());
-        Ok(Lock::exclusive(&path, PATIENCE)?)
+        Ok(Lock::exclusive(&self.lock_path(agent), PATIENCE)?)
+    }
+
+    /// Where that lock is. Ids that differ only in case share it.
+    pub(super) fn lock_path(&self, agent: &AgentId) -> std::path::PathBuf {
+        let folder = self.repository.relo_dir().join("locks/agents");
+        folder.join(agent.as_str().to_ascii_lowercase())
     }
 
     /// Publishes one revision: `build` makes the change from the current state, and is called
@@ -225,30 +225,16 @@ impl Store<'_> {
     /// As [`git::Refs::apply`]; failures to write the pack.
     pub fn put(&self, staging: Staging<'_>, steps: &[RefUpdate]) -> Result<()> {
         let held = staging.publish()?;
+        fault::point("objects-durable");
         self.repository.refs().apply(steps)?;
+        fault::point("published");
         if let Some(held) = held {
             // A `.keep` that stays is cleared by the next roll-up.
             let _ = held.release();
+            fault::point("pack-released");
             self.repository.tidy_packs();
         }
         Ok(())
-    }
-
-    /// Appends the event of a revision to the log; the log is a convenience and never fails us.
-    pub(super) fn note(&self, workspace: &Workspace) {
-        let meta = &workspace.meta;
-        crate::events::append(
-            self.repository,
-            &Event {
-                time: self.now,
-                kind: meta.kind.as_str(),
-                agent: meta.agent.as_str(),
-                session: meta.session.as_deref(),
-                revision: meta.revision,
-                paths: &meta.paths,
-                path_count: meta.path_count,
-            },
-        );
     }
 }
 
