@@ -3,7 +3,7 @@
 //! Never read as truth: it can be deleted, and is written again from the refs. One line of the file is one
 //! workspace, so that it is one JSON document and can still be changed without parsing it: a publish
 //! reads the file, puts its own line in the place of the old one, and renames the result into place. With
-//! 1,000 workspaces (300 KB) that is about a fifth of a publish (tests/mirror.rs prints it), for which
+//! 1,000 workspaces (300 KB) that is about a fifth of a publish (tests/storm.rs prints it), for which
 //! a watcher gets a file that is whole and current at any moment; a file for each workspace would be
 //! cheaper to write and leave the watcher to put 1,000 of them together.
 //!
