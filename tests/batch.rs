@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
+#[path = "common/library.rs"]
+mod library;
 
 use std::io::{Read, Write};
 use std::time::Instant;
@@ -14,6 +16,7 @@ use git_vws::git::{Environment, Repository};
 use git_vws::layout;
 use git_vws::model::{AgentId, RepoPath};
 use git_vws::workspace::{Edit, Side, Store, Terms};
+use library::open;
 use proptest::prelude::*;
 
 const LINES: Options = Options {
@@ -26,19 +29,6 @@ const JSON: Options = Options {
     json: true,
     ..LINES
 };
-
-fn open(sandbox: &Sandbox) -> Repository {
-    let command = sandbox.command("true");
-    let variables = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-        .collect();
-    let environment = Environment {
-        current_dir: sandbox.repo(),
-        variables,
-    };
-    Repository::open_at(&sandbox.repo(), environment).unwrap()
-}
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();

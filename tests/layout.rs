@@ -2,33 +2,21 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
+#[path = "common/library.rs"]
+mod library;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use common::Sandbox;
-use git_vws::git::{Environment, Repository};
+use git_vws::git::Repository;
 use git_vws::layout::{self, Choice, Directory, Error, Insist, Options};
 use git_vws::model::{AgentId, Refusal};
 use git_vws::workspace::{From, Mode, NewWorkspace, Store};
+use library::{environment, open};
 
 const NOW: i64 = 1_700_000_000;
-
-fn environment(sandbox: &Sandbox) -> Environment {
-    let command = sandbox.command("git");
-    let variables = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-    Environment {
-        current_dir: sandbox.repo(),
-        variables: variables.collect(),
-    }
-}
-
-fn open(sandbox: &Sandbox) -> Repository {
-    Repository::open_at(&sandbox.repo(), environment(sandbox)).unwrap()
-}
 
 fn agent(name: &str) -> AgentId {
     AgentId::new(name).unwrap()

@@ -8,6 +8,8 @@
 #![allow(unused_must_use)]
 
 mod common;
+#[path = "common/library.rs"]
+mod library;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -17,9 +19,10 @@ use std::process::Command;
 use bstr::{BString, ByteSlice};
 use common::{BINARY, Outcome, Sandbox};
 use git_vws::git::tree::diff;
-use git_vws::git::{Environment, ObjectId, Repository};
+use git_vws::git::{ObjectId, Repository};
 use git_vws::layout::overlay::{At, Place, Spec, Stand, Touched, What, expand, probe};
 use git_vws::layout::template::{self, warm};
+use library::open;
 
 /// A repository with a directory `a` of an overlay, its git dir made by hand.
 struct Rig {
@@ -41,19 +44,6 @@ fn works(sandbox: &Sandbox) -> bool {
             false
         }
     }
-}
-
-fn open(sandbox: &Sandbox) -> Repository {
-    let command = sandbox.command("true");
-    let variables = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-        .collect();
-    let environment = Environment {
-        current_dir: sandbox.repo(),
-        variables,
-    };
-    Repository::open_at(&sandbox.repo(), environment).unwrap()
 }
 
 fn tree_of(sandbox: &Sandbox, repository: &Repository, revision: &str) -> ObjectId {

@@ -2,27 +2,17 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
+#[path = "common/library.rs"]
+mod library;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use common::Sandbox;
-use git_vws::git::{Environment, ObjectId, Repository};
+use git_vws::git::ObjectId;
 use git_vws::layout::template::{self, Options, Policy, warm};
-
-fn open(sandbox: &Sandbox) -> Repository {
-    let command = sandbox.command("true");
-    let variables = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-        .collect();
-    let environment = Environment {
-        current_dir: sandbox.repo(),
-        variables,
-    };
-    Repository::open_at(&sandbox.repo(), environment).unwrap()
-}
+use library::open;
 
 fn tree_of(sandbox: &Sandbox, revision: &str) -> ObjectId {
     let spec = format!("{revision}^{{tree}}");

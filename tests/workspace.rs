@@ -2,56 +2,17 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
+#[path = "common/library.rs"]
+mod library;
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use bstr::ByteSlice;
 use common::Sandbox;
-use git_vws::git::{Environment, Repository};
-use git_vws::model::{AgentId, Refusal, RepoPath};
-use git_vws::workspace::{Edit, Error, From, Mode, NewWorkspace, Side, Store, Terms};
-
-fn open(sandbox: &Sandbox) -> Repository {
-    Repository::open_at(&sandbox.repo(), environment(sandbox)).unwrap()
-}
-
-fn environment(sandbox: &Sandbox) -> Environment {
-    let command = sandbox.command("true");
-    let variables = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-        .collect();
-    Environment {
-        current_dir: sandbox.repo(),
-        variables,
-    }
-}
-
-fn agent(name: &str) -> AgentId {
-    AgentId::new(name).unwrap()
-}
-
-fn path(name: &str) -> RepoPath {
-    RepoPath::new(name).unwrap()
-}
-
-fn from(from: From) -> NewWorkspace {
-    NewWorkspace {
-        from,
-        mode: Mode::Virtual,
-        read_only: false,
-        session: None,
-    }
-}
-
-fn write(name: &str, bytes: &str) -> Edit {
-    Edit::Write {
-        path: path(name),
-        bytes: bytes.into(),
-        executable: None,
-    }
-}
+use git_vws::model::Refusal;
+use git_vws::workspace::{Edit, Error, From, Side, Store, Terms};
+use library::{agent, from, open, path, write};
 
 /// The tree that git itself makes of the working tree, through a private copy of the index.
 fn gits_tree(sandbox: &Sandbox) -> String {
