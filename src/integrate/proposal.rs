@@ -3,12 +3,12 @@
 //! A proposal is what one revision of a workspace offers for a decision: one change per path, each
 //! with its own state. Its form in the repository is in [`store`](super::store).
 
-use bstr::{BString, ByteSlice};
+use bstr::{BString, ByteSlice, ByteVec};
 use serde_json::{Map, Value};
 
 use super::journal::JournalId;
-use crate::git::ObjectId;
 use crate::git::tree::{self, Entry};
+use crate::git::{self, ObjectId, Repository};
 use crate::model::{AgentId, Revision};
 
 /// What has been decided about a change.
@@ -76,6 +76,29 @@ impl ProposedChange {
             new: self.new,
         };
         change.status()
+    }
+
+    /// What other changes name this one by: `<agent>/<revision>:<path>`.
+    pub fn id(&self, agent: &AgentId, revision: Revision) -> BString {
+        let mut id = BString::from(format!("{agent}/{revision}:"));
+        id.push_str(&self.path);
+        id
+    }
+
+    /// What the change does, as a hash: of the blob `<old mode> <old id> <new mode> <new id>`, a NUL
+    /// and the path, with zeros where nothing is.
+    ///
+    /// # Errors
+    /// When it cannot be hashed: out of memory.
+    pub fn patch_hash(&self, repository: &Repository) -> git::Result<ObjectId> {
+        let null = "0".repeat(git::hex_len(repository.format()));
+        let side = |entry: Option<Entry>| match entry {
+            Some(entry) => format!("{:06o} {}", entry.mode, entry.id),
+            None => format!("{:06o} {null}", 0),
+        };
+        let mut text = format!("{} {}\0", side(self.old), side(self.new)).into_bytes();
+        text.extend_from_slice(&self.path);
+        repository.hash_blob(&text)
     }
 
     /// Whether a decision is still to be made.

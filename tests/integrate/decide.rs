@@ -399,3 +399,32 @@ fn names_equal_but_for_case_share_a_lock_and_do_not_wait_for_each_other() {
     let accepted = integrate::accept(&place.store(), &all()).unwrap();
     assert_eq!(verdicts(&accepted), ["f clean", "f conflict"]);
 }
+
+#[test]
+fn a_change_has_a_name_and_a_hash_of_what_it_does() {
+    let place = Place::new(&[("f", "f\n"), ("g", "g\n")]);
+    place.create("a");
+    place.edit("a", &[write("f", "x\n"), delete("g"), write("n", "x\n")]);
+    let proposal = place.propose("a");
+    let names: Vec<_> = proposal
+        .changes
+        .iter()
+        .map(|change| change.id(&proposal.agent, proposal.revision).to_string())
+        .collect();
+    assert_eq!(names, ["a/2:f", "a/2:g", "a/2:n"]);
+    let blob = |text: &str| text_with(&place, &["hash-object", "--stdin"], text.as_bytes());
+    let null = "0".repeat(40);
+    let (f, g, x) = (blob("f\n"), blob("g\n"), blob("x\n"));
+    let (f, g, x) = (f.trim(), g.trim(), x.trim());
+    for (at, text) in [
+        format!("100644 {f} 100644 {x}\0f"),
+        format!("100644 {g} 000000 {null}\0g"),
+        format!("000000 {null} 100644 {x}\0n"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let hash = proposal.changes[at].patch_hash(&place.repository).unwrap();
+        assert_eq!(hash.to_string(), blob(text).trim());
+    }
+}
