@@ -74,7 +74,7 @@ fn count(objects: &Objects<'_>, change: &Change) -> Result<Option<(u64, u64)>, F
         }
         Some(entry) => objects.blob(entry.id),
     };
-    Ok(git::count_lines(
+    Ok(git::patch::count_lines(
         &content(change.old)?,
         &content(change.new)?,
     ))
