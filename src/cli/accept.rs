@@ -51,10 +51,10 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         None => Which::All,
     };
     let request = Accept {
-        which,
         dry_run: args.dry_run,
         atomic: args.atomic,
         unsaved,
+        ..Accept::new(which)
     };
     let accepted = integrate::accept(&session.store(), &request)?;
     for outcome in &accepted.outcomes {

@@ -4,7 +4,7 @@
 //! carried out under their compare-and-swap, and the decisions are recorded with the entry's end. An
 //! accept that was interrupted is ended, or taken back, by whoever comes next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use bstr::BString;
 
@@ -17,7 +17,7 @@ use super::planner::{Outcome, Plan, into_journal};
 use super::release::release_if_done;
 use super::select::select;
 use super::undo::{self, Undone};
-use super::{Result, store as changes};
+use super::{Error, Result, group, store as changes};
 use crate::events::{self, Event};
 use crate::git::{Lock, Staging};
 use crate::model::{AgentId, Refusal, RepoPath};
@@ -46,8 +46,27 @@ pub struct Accept {
     pub dry_run: bool,
     /// Whether a single refusal refuses everything.
     pub atomic: bool,
+    /// Whether the undecided changes that these were built on are accepted with them.
+    pub with_parents: bool,
+    /// Whether a conflict is written into the file between markers, as `merge.conflictStyle` has it,
+    /// rather than refused. An explicit choice: the paths must be named.
+    pub markers: bool,
     /// Paths that the user's editor holds unsaved changes of.
     pub unsaved: Vec<RepoPath>,
+}
+
+impl Accept {
+    /// A request for all that is undecided among `which`, and nothing special.
+    pub fn new(which: Which) -> Self {
+        Accept {
+            which,
+            dry_run: false,
+            atomic: false,
+            with_parents: false,
+            markers: false,
+            unsaved: Vec::new(),
+        }
+    }
 }
 
 /// What became of an accept.
@@ -82,15 +101,31 @@ impl Accepted {
 /// No proposal, or no change of a named path; failures of Git and of the journal. What was begun is
 /// then ended by the next accept, or by [`recover`].
 pub fn accept(store: &Store<'_>, request: &Accept) -> Result<Accepted> {
+    accept_with(store, request, &mut journal::go_on)
+}
+
+/// As [`accept`], passing `probe` at every point where a kill could strike.
+///
+/// # Errors
+/// As [`accept`].
+pub fn accept_with(
+    store: &Store<'_>,
+    request: &Accept,
+    probe: crate::disk::Probe<'_>,
+) -> Result<Accepted> {
+    if request.markers && !matches!(&request.which, Which::Of { paths, .. } if !paths.is_empty()) {
+        let what = "conflicts are marked only in files that are named";
+        return Err(Error::refused(Refusal::Unsupported, what));
+    }
     if request.dry_run {
-        let agents = agents(store, &request.which)?;
+        let agents = agents(store, request)?;
         let (plan, mut outcomes) = plan(store, request, &agents)?;
         outcomes.extend(plan.items.into_iter().map(|item| item.outcome));
         return Ok(finished(None, outcomes));
     }
     let journal = Journal::lock(*store)?;
     let recovered = end_interrupted(store, &journal)?;
-    let mut agents = agents(store, &request.which)?;
+    let mut agents = agents(store, request)?;
     let mut locked = BTreeSet::new();
     for (agent, lock) in &mut agents {
         // Names equal but for case have one lock: only one of them can have a workspace.
@@ -99,7 +134,7 @@ pub fn accept(store: &Store<'_>, request: &Accept) -> Result<Accepted> {
         }
     }
     let (mut plan, mut outcomes) = plan(store, request, &agents)?;
-    let (id, kept) = carry_out(store, &journal, &mut plan, request.atomic)?;
+    let (id, kept) = carry_out((store, &journal), &mut plan, request.atomic, probe)?;
     drop(journal);
     outcomes.extend(plan.items.into_iter().map(|item| item.outcome));
     let mut accepted = finished(id, outcomes);
@@ -130,8 +165,12 @@ fn finished(journal: Option<JournalId>, mut outcomes: Vec<Outcome>) -> Accepted 
 
 /// The agents that a request is about, each with a place for its lock, in the order of their names:
 /// locks are always taken in that order.
-fn agents(store: &Store<'_>, which: &Which) -> Result<BTreeMap<AgentId, Option<Lock>>> {
-    Ok(match which {
+fn agents(store: &Store<'_>, request: &Accept) -> Result<BTreeMap<AgentId, Option<Lock>>> {
+    Ok(match &request.which {
+        Which::Of { agent, .. } if request.with_parents => {
+            let kin = group::kin(store, agent)?.into_iter();
+            kin.map(|agent| (agent, None)).collect()
+        }
         Which::Of { agent, .. } => [(agent.clone(), None)].into(),
         Which::All => changes::heads(store, None)?
             .into_iter()
@@ -153,12 +192,18 @@ fn plan<'r>(
         Which::All => &[],
         Which::Of { paths, .. } => paths,
     };
+    if request.markers {
+        plan.mark_conflicts()?;
+    }
+    let mut selections = Vec::new();
     for agent in agents.keys() {
-        let selection = select(store, agent, paths)?;
-        for (proposal, members) in &selection.units {
-            plan.add(&selection.proposals[*proposal], members)?;
+        if let Which::Of { agent: named, .. } = &request.which
+            && agent != named
+        {
+            continue;
         }
-        for (revision, path, why) in selection.decided {
+        let mut selection = select(store, agent, paths)?;
+        for (revision, path, why) in std::mem::take(&mut selection.decided) {
             outcomes.push(Outcome {
                 agent: agent.clone(),
                 revision,
@@ -166,8 +211,24 @@ fn plan<'r>(
                 verdict: Verdict::Refused(why),
                 result: None,
                 because: None,
+                needs: None,
             });
         }
+        selections.push(selection);
+    }
+    let along: HashSet<AgentId> = agents.keys().cloned().collect();
+    let along = Some(&along).filter(|_| request.with_parents);
+    let arranged = group::arrange(store, selections, along)?;
+    let proposals = &arranged.proposals;
+    for group in &arranged.groups {
+        let units: Vec<_> = group
+            .iter()
+            .map(|(at, members)| (&proposals[*at], &members[..]))
+            .collect();
+        plan.add(&units)?;
+    }
+    for ((at, members), why) in arranged.refused {
+        plan.refuse(&proposals[at], &members, why);
     }
     if request.atomic {
         plan.all_or_nothing(outcomes.first());
@@ -177,10 +238,10 @@ fn plan<'r>(
 
 /// Writes what the plan says and records the decisions.
 fn carry_out(
-    store: &Store<'_>,
-    journal: &Journal<'_>,
+    (store, journal): (&Store<'_>, &Journal<'_>),
     plan: &mut Plan<'_>,
     atomic: bool,
+    probe: crate::disk::Probe<'_>,
 ) -> Result<(Option<JournalId>, Vec<BString>)> {
     let mut staging = Staging::new(store.repository())?;
     let steps = plan.steps(&mut staging, atomic)?;
@@ -205,7 +266,7 @@ fn carry_out(
             changed: &mut |step: &Step, disk| {
                 plan.again(step.path.as_bstr(), disk).map_err(into_journal)
             },
-            at: &mut journal::go_on,
+            at: probe,
         },
     )?;
     tell(plan, &entry, atomic);

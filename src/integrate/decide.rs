@@ -14,7 +14,7 @@ use super::planner::into_journal;
 use super::proposal::{Proposal, State};
 use super::{Result, propose, store as changes};
 use crate::git::{RefUpdate, Staging};
-use crate::model::{AgentId, Revision};
+use crate::model::{AgentId, Refusal, Revision};
 use crate::workspace::Store;
 
 /// One change and the state that it gets.
@@ -35,6 +35,8 @@ pub(super) enum Next {
     Rejected,
     /// From accepted by this entry back to proposed.
     Undone(JournalId),
+    /// From proposed to blocked: what it was built on is gone.
+    Blocked(Refusal),
 }
 
 /// The decisions that follow from an ended entry, whatever it is: an accept, an undo, or an undo of
@@ -155,8 +157,11 @@ impl Touched {
     fn apply(&mut self, decision: &Decision) -> Option<BString> {
         let change = self.proposal.change_mut(&decision.path)?;
         let next = match (change.state, decision.state) {
-            (State::Proposed, Next::Accepted(journal)) => State::Accepted { journal },
-            (State::Proposed, Next::Rejected) => State::Rejected,
+            (State::Proposed | State::Blocked(_), Next::Accepted(journal)) => {
+                State::Accepted { journal }
+            }
+            (State::Proposed | State::Blocked(_), Next::Rejected) => State::Rejected,
+            (State::Proposed, Next::Blocked(why)) => State::Blocked(why),
             (State::Accepted { journal: Some(by) }, Next::Undone(of)) if by == of => {
                 State::Proposed
             }

@@ -101,5 +101,16 @@ impl From<git::tree::Error> for Error {
     }
 }
 
+/// What went wrong, as the layer below reports it from within a publish.
+pub(super) fn into_workspace(error: Error) -> workspace::Error {
+    match error {
+        Error::Workspace(error) => error,
+        other => workspace::Error::Damaged {
+            what: "a proposal".to_owned(),
+            why: other.to_string(),
+        },
+    }
+}
+
 /// The result of a proposal or a decision.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -11,7 +11,9 @@
 mod accept;
 mod decide;
 mod error;
+mod group;
 pub mod journal;
+mod lineage;
 mod plan;
 mod planner;
 mod proposal;
@@ -25,9 +27,10 @@ mod supersede;
 pub mod undo;
 mod view;
 
-pub use accept::{Accept, Accepted, Which, accept, recover, undo};
+pub use accept::{Accept, Accepted, Which, accept, accept_with, recover, undo};
 pub use decide::decide;
 pub use error::{Error, Result};
+pub use lineage::Need;
 pub use plan::Verdict;
 pub use planner::Outcome;
 pub use proposal::{Pair, Proposal, ProposedChange, State};

@@ -45,6 +45,8 @@ pub enum Verdict {
     Union,
     /// The agent's version replaces the user's, by rule.
     TakeLatest,
+    /// Both sides' edits, with markers around what they contradict each other in: as asked for.
+    Marked,
     /// The user's tree holds it already.
     Identical,
     /// It is not done, and the path is as it was.
@@ -61,6 +63,7 @@ impl Verdict {
             Verdict::Merged => "merged",
             Verdict::Union => "union",
             Verdict::TakeLatest => "take-latest",
+            Verdict::Marked => "marked",
             Verdict::Identical => "identical",
             Verdict::Refused(kind) => kind.as_str(),
             Verdict::Failed(_) => "failed",
@@ -88,11 +91,17 @@ pub(super) struct Settled {
     pub(super) result: Option<Content>,
 }
 
-/// Settles the change of one path.
+/// Settles the change of one path. With `markers`, lines that contradict each other are no refusal:
+/// they are marked.
 ///
 /// # Errors
 /// [`Error::Merge`] when the merge itself fails: out of memory.
-pub(super) fn settle(path: &BStr, sides: Sides<'_>, rules: &Rules) -> Result<Settled> {
+pub(super) fn settle(
+    path: &BStr,
+    sides: Sides<'_>,
+    rules: &Rules,
+    markers: Option<&MergeOptions>,
+) -> Result<Settled> {
     let Sides { base, ours, theirs } = sides;
     let keep = |verdict| Settled {
         verdict,
@@ -133,7 +142,14 @@ pub(super) fn settle(path: &BStr, sides: Sides<'_>, rules: &Rules) -> Result<Set
     let Some(mode) = merge_modes(base, ours, theirs) else {
         return Ok(keep(Verdict::Refused(Refusal::Conflict)));
     };
-    let merged = merge_bytes(path, base, (ours, theirs), rules)?;
+    let merged = match merge_bytes(path, base, (ours, theirs), rules)? {
+        Merged::Is(verdict, bytes) => Ok((verdict, bytes)),
+        Merged::Not(kind) => Err(kind),
+        Merged::Conflict => match markers {
+            None => Err(Refusal::Conflict),
+            Some(options) => mark(path, base, (ours, theirs), options)?,
+        },
+    };
     let (verdict, bytes) = match merged {
         Ok(merged) => merged,
         Err(kind) => return Ok(keep(Verdict::Refused(kind))),
@@ -160,13 +176,20 @@ fn merge_modes(base: Option<&Content>, ours: &Content, theirs: &Content) -> Opti
     }
 }
 
+/// What the bytes of a file come to.
+enum Merged {
+    Is(Verdict, Vec<u8>),
+    Not(Refusal),
+    Conflict,
+}
+
 /// The bytes that both sides' changes of a file lead to.
 fn merge_bytes(
     path: &BStr,
     base: Option<&Content>,
     (ours, theirs): (&Content, &Content),
     rules: &Rules,
-) -> Result<Result<(Verdict, Vec<u8>), Refusal>> {
+) -> Result<Merged> {
     let other_kind = base.is_some_and(|base| !base.is_file());
     // A base of another kind has no lines to go by.
     let base_bytes = base
@@ -174,20 +197,20 @@ fn merge_bytes(
         .map(|base| base.bytes.as_slice());
     let (our, their) = (ours.bytes.as_slice(), theirs.bytes.as_slice());
     if our == their || base_bytes == Some(their) {
-        return Ok(Ok((Verdict::Merged, our.to_vec())));
+        return Ok(Merged::Is(Verdict::Merged, our.to_vec()));
     }
     if base_bytes == Some(our) {
-        return Ok(Ok((Verdict::Merged, their.to_vec())));
+        return Ok(Merged::Is(Verdict::Merged, their.to_vec()));
     }
     if base.is_none() && alike_but_for_blanks(our, their) {
-        return Ok(Ok((Verdict::Identical, our.to_vec())));
+        return Ok(Merged::Is(Verdict::Identical, our.to_vec()));
     }
     let base_bytes = base_bytes.unwrap_or_default();
     if rules.unites(path)
         && !other_kind
         && let Some(all) = union(base_bytes, our, their)
     {
-        return Ok(Ok((Verdict::Union, all)));
+        return Ok(Merged::Is(Verdict::Union, all));
     }
     let merged = merge_file(base_bytes, our, their, &MergeOptions::default());
     let merged = merged.map_err(|source| Error::Merge {
@@ -195,8 +218,30 @@ fn merge_bytes(
         source,
     })?;
     Ok(match merged {
+        MergeResult::Clean(bytes) => Merged::Is(Verdict::Merged, bytes),
+        MergeResult::Conflict { .. } => Merged::Conflict,
+        MergeResult::Binary => Merged::Not(Refusal::Binary),
+    })
+}
+
+/// The bytes of both sides with markers around what they contradict each other in.
+fn mark(
+    path: &BStr,
+    base: Option<&Content>,
+    (ours, theirs): (&Content, &Content),
+    options: &MergeOptions,
+) -> Result<Result<(Verdict, Vec<u8>), Refusal>> {
+    let base = base.filter(|base| base.is_file());
+    let base = base.map(|base| base.bytes.as_slice()).unwrap_or_default();
+    let merged = merge_file(base, &ours.bytes, &theirs.bytes, options);
+    let merged = merged.map_err(|source| Error::Merge {
+        path: BString::from(path),
+        source,
+    })?;
+    Ok(match merged {
+        MergeResult::Conflict { marked, .. } => Ok((Verdict::Marked, marked)),
+        // A style changes what a conflict shows, never whether there is one.
         MergeResult::Clean(bytes) => Ok((Verdict::Merged, bytes)),
-        MergeResult::Conflict { .. } => Err(Refusal::Conflict),
         MergeResult::Binary => Err(Refusal::Binary),
     })
 }

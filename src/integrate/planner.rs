@@ -6,15 +6,17 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
+use super::lineage::Obstacle;
 use super::plan::{Content, Settled, Sides, Verdict, settle};
 use super::proposal::{Proposal, ProposedChange};
 
 use super::view::{There, View};
 use super::{Error, Result, Rules};
-use crate::git::Objects;
+use crate::git::merge::{Labels, MergeOptions, Style};
 use crate::git::tree::{Entry, GITLINK, LINK};
+use crate::git::{Config, Objects};
 use crate::model::{AgentId, Refusal, RepoPath, Revision};
 use crate::workspace::{self, Store};
 
@@ -37,6 +39,8 @@ pub struct Outcome {
     /// The path that is to blame, where the change was refused only because another one that it
     /// hangs together with was.
     pub because: Option<BString>,
+    /// The id of the change of another agent that stands in the way: one that it was built on.
+    pub needs: Option<BString>,
 }
 
 /// What a change does to its path.
@@ -54,6 +58,8 @@ pub(super) struct Item {
     change: ProposedChange,
     role: Role,
     unit: usize,
+    /// The place of its unit in the order of writing.
+    rank: usize,
 }
 
 /// A plan.
@@ -63,11 +69,24 @@ pub(super) struct Plan<'r> {
     rules: Rules,
     view: View<'r>,
     unsaved: HashSet<BString>,
+    /// How a conflict is marked, where that is asked for.
+    markers: Option<Style>,
     pub(super) items: Vec<Item>,
     /// By path: the items that were done there, in order.
     done: BTreeMap<BString, Vec<usize>>,
+    /// How many groups there are; each lands as a whole or not at all.
     units: usize,
+    ranks: usize,
 }
+
+/// Why units that hang together are refused.
+struct Culprit {
+    path: BString,
+    verdict: Verdict,
+}
+
+/// Whose change it is, and the revision that it was proposed with.
+type Who<'w> = (&'w AgentId, Revision);
 
 /// What one member of a unit comes to.
 struct Member {
@@ -84,21 +103,87 @@ impl<'r> Plan<'r> {
             rules: Rules::new(store.repository().config()?)?,
             view: View::new(store)?,
             unsaved: unsaved.iter().map(|p| p.as_bstr().to_owned()).collect(),
+            markers: None,
             items: Vec::new(),
             done: BTreeMap::new(),
             units: 0,
+            ranks: 0,
         })
     }
 
-    /// Plans one unit.
-    pub(super) fn add(&mut self, proposal: &Proposal, members: &[usize]) -> Result<()> {
+    /// From now on a conflict is marked in the file, as `merge.conflictStyle` has it.
+    ///
+    /// # Errors
+    /// [`git::Error::Config`](crate::git::Error::Config) for a style that git does not know.
+    pub(super) fn mark_conflicts(&mut self) -> Result<()> {
+        self.markers = Some(conflict_style(self.store.repository().config()?)?);
+        Ok(())
+    }
+
+    /// Plans units that land together or not at all, in the order in which they build on each other.
+    pub(super) fn add(&mut self, units: &[(&Proposal, &[usize])]) -> Result<()> {
+        let mut puts = Vec::new();
+        let mut planned = Vec::with_capacity(units.len());
+        for (proposal, members) in units {
+            planned.push(self.unit(proposal, members, &mut puts)?);
+        }
+        let refused = planned
+            .iter()
+            .zip(units)
+            .find_map(|(members, (proposal, at))| {
+                let (at, member) = members
+                    .iter()
+                    .zip(*at)
+                    .find(|(member, _)| !member.settled.verdict.is_done())
+                    .map(|(member, at)| (*at, member))?;
+                Some(Culprit {
+                    path: proposal.changes[at].path.clone(),
+                    verdict: member.settled.verdict.clone(),
+                })
+            });
+        if refused.is_some() {
+            for (path, there) in puts.into_iter().rev() {
+                self.view.put_back(path.as_bstr(), there);
+            }
+        }
+        for (settled, (proposal, members)) in planned.into_iter().zip(units) {
+            for (member, at) in settled.into_iter().zip(*members) {
+                self.note(proposal, &proposal.changes[*at], member, refused.as_ref())?;
+            }
+            self.ranks += 1;
+        }
+        self.units += 1;
+        Ok(())
+    }
+
+    /// Notes a unit that is refused before it is looked at: something that it was built on is not
+    /// there.
+    pub(super) fn refuse(&mut self, proposal: &Proposal, members: &[usize], why: Obstacle) {
+        let (kind, needs) = why;
+        for at in members {
+            let mut item = self.item(proposal, &proposal.changes[*at], Role::Plain);
+            item.outcome.verdict = Verdict::Refused(kind);
+            item.outcome.needs = Some(needs.clone());
+            self.items.push(item);
+        }
+        self.units += 1;
+    }
+
+    /// What the members of a unit come to, in their order. What they put into the view is noted, to be
+    /// taken back.
+    fn unit(
+        &mut self,
+        proposal: &Proposal,
+        members: &[usize],
+        puts: &mut Vec<(BString, There)>,
+    ) -> Result<Vec<Member>> {
+        let who = (&proposal.agent, proposal.revision);
         let changes: Vec<&ProposedChange> =
             members.iter().map(|at| &proposal.changes[*at]).collect();
         // What goes makes room for what comes.
         let mut order: Vec<usize> = (0..changes.len()).collect();
         order.sort_by_key(|at| changes[*at].new.is_some());
         let mut planned: HashMap<usize, Member> = HashMap::new();
-        let mut undo: Vec<(BString, There)> = Vec::new();
         for at in order {
             if planned.contains_key(&at) {
                 continue;
@@ -109,39 +194,43 @@ impl<'r> Plan<'r> {
                 found.filter(|other| !planned.contains_key(other))
             });
             let moved = match partner {
-                Some(partner) => self.rename(change, changes[partner])?,
+                Some(partner) => self.rename(who, change, changes[partner])?,
                 None => None,
             };
             let settled = match (moved, partner) {
                 (Some([gone, come]), Some(partner)) => vec![(at, gone), (partner, come)],
-                _ => vec![(at, self.plain(change)?)],
+                _ => vec![(at, self.plain(who, change)?)],
             };
             for (at, member) in settled {
                 if member.settled.verdict.is_done() {
                     let path = changes[at].path.as_bstr();
                     let content = member.settled.result.clone();
-                    undo.push((path.to_owned(), self.view.put(path, content)));
+                    puts.push((path.to_owned(), self.view.put(path, content)));
                 }
                 planned.insert(at, member);
             }
         }
-        let refused = planned
-            .iter()
-            .filter(|(_, member)| !member.settled.verdict.is_done())
-            .map(|(at, member)| (*at, member.settled.verdict.clone()))
-            .min_by_key(|(at, _)| *at);
-        if refused.is_some() {
-            for (path, there) in undo.into_iter().rev() {
-                self.view.put_back(path.as_bstr(), there);
-            }
-        }
         let mut planned: Vec<(usize, Member)> = planned.into_iter().collect();
         planned.sort_by_key(|(at, _)| *at);
-        for (at, member) in planned {
-            self.note(proposal, changes[at], member, &refused, &changes)?;
+        Ok(planned.into_iter().map(|(_, member)| member).collect())
+    }
+
+    fn item(&self, proposal: &Proposal, change: &ProposedChange, role: Role) -> Item {
+        Item {
+            outcome: Outcome {
+                agent: proposal.agent.clone(),
+                revision: proposal.revision,
+                path: change.path.clone(),
+                verdict: Verdict::Identical,
+                result: None,
+                because: None,
+                needs: None,
+            },
+            change: change.clone(),
+            role,
+            unit: self.units,
+            rank: self.ranks,
         }
-        self.units += 1;
-        Ok(())
     }
 
     fn note(
@@ -149,38 +238,39 @@ impl<'r> Plan<'r> {
         proposal: &Proposal,
         change: &ProposedChange,
         member: Member,
-        refused: &Option<(usize, Verdict)>,
-        changes: &[&ProposedChange],
+        refused: Option<&Culprit>,
     ) -> Result<()> {
+        let mut item = self.item(proposal, change, member.role);
         let Settled { verdict, result } = member.settled;
-        let (verdict, because) = match refused {
-            Some((culprit, refusal)) if verdict.is_done() => {
-                (refusal.clone(), Some(changes[*culprit].path.clone()))
+        let outcome = &mut item.outcome;
+        outcome.verdict = verdict;
+        if let Some(culprit) = refused.filter(|_| outcome.verdict.is_done()) {
+            outcome.verdict = culprit.verdict.clone();
+            outcome.because = Some(culprit.path.clone());
+        }
+        if outcome.verdict.is_done() {
+            if let Some(content) = result {
+                outcome.result = Some(self.entry(&content)?);
             }
-            _ => (verdict, None),
-        };
-        let result = match result {
-            Some(content) if verdict.is_done() => Some(self.entry(&content)?),
-            _ => None,
-        };
-        if verdict.is_done() {
             let done = self.done.entry(change.path.clone()).or_default();
             done.push(self.items.len());
         }
-        self.items.push(Item {
-            outcome: Outcome {
-                agent: proposal.agent.clone(),
-                revision: proposal.revision,
-                path: change.path.clone(),
-                verdict,
-                result,
-                because,
-            },
-            change: change.clone(),
-            role: member.role,
-            unit: self.units,
-        });
+        self.items.push(item);
         Ok(())
+    }
+
+    /// Settles the change of a path, with the markers that are asked for.
+    fn settle(&self, path: &BStr, sides: Sides<'_>, who: Who<'_>) -> Result<Settled> {
+        let markers = self.markers.map(|style| MergeOptions {
+            style,
+            labels: Labels {
+                ours: "working tree".into(),
+                base: "base".into(),
+                theirs: format!("{} r{}", who.0, who.1).into(),
+            },
+            ..MergeOptions::default()
+        });
+        settle(path, sides, &self.rules, markers.as_ref())
     }
 
     fn entry(&self, content: &Content) -> Result<Entry> {
@@ -203,6 +293,7 @@ impl<'r> Plan<'r> {
     /// like any other change. The deleted half comes first.
     fn rename(
         &mut self,
+        who: Who<'_>,
         gone: &ProposedChange,
         come: &ProposedChange,
     ) -> Result<Option<[Member; 2]>> {
@@ -238,7 +329,7 @@ impl<'r> Plan<'r> {
             ours: ours.as_ref(),
             theirs: theirs.as_ref(),
         };
-        let Settled { verdict, result } = settle(new, sides, &self.rules)?;
+        let Settled { verdict, result } = self.settle(new, sides, who)?;
         let verdict = match verdict {
             // The content is there already, but not at its new path.
             Verdict::Identical if result == theirs => Verdict::Clean,
@@ -252,7 +343,7 @@ impl<'r> Plan<'r> {
         Ok(Some([gone, member(verdict, result)]))
     }
 
-    fn plain(&mut self, change: &ProposedChange) -> Result<Member> {
+    fn plain(&mut self, who: Who<'_>, change: &ProposedChange) -> Result<Member> {
         let refused = |kind| Member {
             role: Role::Plain,
             settled: Settled {
@@ -282,7 +373,7 @@ impl<'r> Plan<'r> {
         };
         Ok(Member {
             role: Role::Plain,
-            settled: settle(path, sides, &self.rules)?,
+            settled: self.settle(path, sides, who)?,
         })
     }
 
@@ -322,6 +413,23 @@ impl<'r> Plan<'r> {
             bytes,
         }))
     }
+}
+
+/// What a conflict shows, as `merge.conflictStyle` says.
+fn conflict_style(config: &Config) -> Result<Style> {
+    const KEY: &str = "merge.conflictstyle";
+    Ok(match config.string(KEY).as_deref() {
+        None | Some("merge") => Style::Merge,
+        Some("diff3") => Style::Diff3,
+        Some("zdiff3") => Style::Zdiff3,
+        Some(other) => {
+            return Err(Error::from(crate::git::Error::Config {
+                key: KEY.to_owned(),
+                value: other.to_owned(),
+                why: "expected merge, diff3 or zdiff3",
+            }));
+        }
+    })
 }
 
 /// What went wrong in a plan, as the journal's hooks report it.

@@ -3,13 +3,14 @@
 //! A proposal is what one revision of a workspace offers for a decision: one change per path, each
 //! with its own state. Its form in the repository is in [`store`](super::store).
 
-use bstr::{BString, ByteSlice, ByteVec};
+use bstr::{BString, ByteSlice};
 use serde_json::{Map, Value};
 
 use super::journal::JournalId;
+use super::lineage::{self, Need};
 use crate::git::tree::{self, Entry};
 use crate::git::{self, ObjectId, Repository};
-use crate::model::{AgentId, Revision};
+use crate::model::{AgentId, Refusal, Revision};
 
 /// What has been decided about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub enum State {
     Rejected,
     /// A later proposal took its place.
     Superseded,
+    /// Nothing yet, and it cannot be accepted as it is: what it was built on was rejected
+    /// (`parent_rejected`) or replaced (`parent_superseded`).
+    Blocked(Refusal),
 }
 
 impl State {
@@ -35,6 +39,7 @@ impl State {
             State::Accepted { .. } => "accepted",
             State::Rejected => "rejected",
             State::Superseded => "superseded",
+            State::Blocked(_) => "blocked",
         }
     }
 }
@@ -63,7 +68,7 @@ pub struct ProposedChange {
     pub rename: Option<Pair>,
     /// What has been decided.
     pub state: State,
-    /// Fields that a later version wrote, `needs` (always empty in this one) among them.
+    /// Fields that a later version wrote.
     pub extra: Map<String, Value>,
 }
 
@@ -80,9 +85,7 @@ impl ProposedChange {
 
     /// What other changes name this one by: `<agent>/<revision>:<path>`.
     pub fn id(&self, agent: &AgentId, revision: Revision) -> BString {
-        let mut id = BString::from(format!("{agent}/{revision}:"));
-        id.push_str(&self.path);
-        id
+        lineage::id_of(&(agent.clone(), revision, self.path.clone()))
     }
 
     /// What the change does, as a hash: of the blob `<old mode> <old id> <new mode> <new id>`, a NUL
@@ -103,7 +106,7 @@ impl ProposedChange {
 
     /// Whether a decision is still to be made.
     pub fn is_undecided(&self) -> bool {
-        self.state == State::Proposed
+        matches!(self.state, State::Proposed | State::Blocked(_))
     }
 }
 
@@ -131,6 +134,8 @@ pub struct Proposal {
     pub session: Option<String>,
     /// When it was proposed, in seconds since 1970.
     pub time: i64,
+    /// The changes of other agents that every change of this proposal needs.
+    pub lineage: Vec<Need>,
     /// The changes, in git's order.
     pub changes: Vec<ProposedChange>,
     /// Fields that a later version wrote.

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use bstr::{BStr, BString, ByteSlice};
 use serde_json::Map;
 
+use super::lineage::{self, Parents};
 use super::proposal::{Pair, Proposal, ProposedChange, State};
 use super::supersede::{Outdated, outdated, supersede};
 use super::{Error, Result, Rules, store as changes};
@@ -52,7 +53,7 @@ pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Re
     let mut proposal = prepare(store, &mut staging, &workspace, &chain)?;
     let mut older = outdated(store, &proposal)?;
     if proposal.changes.is_empty() {
-        withdraw(store, staging, &mut older)?;
+        withdraw(store, staging, &proposal, &mut older)?;
         return Ok(proposal);
     }
     // The trees that are staged here become part of the proposal's own pack below.
@@ -72,8 +73,7 @@ pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Re
             let what = format!("proposal of {} paths", proposal.changes.len());
             pins.push(changes::stage(store, staging, &mut proposal, &what)?);
         }
-        let what = format!("superseded by {agent} r{}", proposal.revision);
-        pins.extend(supersede(store, staging, &mut older, &what)?);
+        pins.extend(supersede(store, staging, &proposal, &mut older)?);
         let paths = proposal.changes.iter().map(|c| c.path.clone()).collect();
         let mut change = Change::new(Kind::Commit, paths, workspace.tree);
         change.pins = pins;
@@ -191,8 +191,13 @@ fn prepare(
         let path = change.path.as_bstr();
         !rules.ignores(path) && !rejected.contains(&(path, change.new))
     });
+    let mut lineage = Vec::new();
+    let mut parents = Parents::new(store)?;
+    for need in lineage::of_workspace(workspace)? {
+        lineage.push(parents.renewed(need)?);
+    }
     let meta = &workspace.meta;
-    Ok(Proposal {
+    let mut proposal = Proposal {
         agent: workspace.agent.clone(),
         revision: workspace.revision(),
         previous: meta.proposal,
@@ -203,9 +208,18 @@ fn prepare(
         commit: None,
         session: meta.session.clone(),
         time: store.now(),
+        lineage,
         changes: described(staging.objects(), differences)?,
         extra: Map::new(),
-    })
+    };
+    // It may come to it too late: what it was built on is gone already.
+    if let Some((why, _)) = parents.obstacle(&proposal)?
+        && why != Refusal::NeedsParent
+    {
+        let changes = proposal.changes.iter_mut();
+        changes.for_each(|change| change.state = State::Blocked(why));
+    }
+    Ok(proposal)
 }
 
 /// The changes with their line counts, and with the halves of renames paired.
@@ -281,8 +295,13 @@ impl tree::BlobSource for Blobs<'_, '_> {
 }
 
 /// The agent took back all that it had proposed: nothing of it is offered any more.
-fn withdraw(store: &Store<'_>, mut staging: Staging<'_>, older: &mut [Outdated]) -> Result<()> {
-    let updates = supersede(store, &mut staging, older, "withdrawn")?;
+fn withdraw(
+    store: &Store<'_>,
+    mut staging: Staging<'_>,
+    newest: &Proposal,
+    older: &mut [Outdated],
+) -> Result<()> {
+    let updates = supersede(store, &mut staging, newest, older)?;
     if !updates.is_empty() {
         store.put(staging, &updates)?;
     }

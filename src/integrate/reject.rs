@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use bstr::{BString, ByteSlice};
 
 use super::decide::{self, Decision, Next};
-use super::planner::into_journal;
+use super::error::into_workspace;
+use super::lineage;
 use super::propose::chain;
 use super::release::release_if_done;
 use super::select::{Selection, select};
@@ -15,7 +16,7 @@ use super::{Error, Result};
 use crate::git::tree::{self, Entry};
 use crate::git::{RefUpdate, Staging};
 use crate::model::{AgentId, Refusal, RepoPath, Revision};
-use crate::workspace::{self, Change, Kind, Store, Terms, Workspace};
+use crate::workspace::{self, Change, Kind, Store, Terms, Workspace, names};
 
 /// What became of one change that was to be rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct Rejection {
 pub struct Rejected {
     /// Every change that was asked for, by revision and path.
     pub changes: Vec<Rejection>,
+    /// Whose changes are blocked by this, being built on what was rejected, and how many.
+    pub blocked: Vec<(AgentId, usize)>,
     /// The revision that took the paths back, where one was published.
     pub revision: Option<Revision>,
     /// Whether the workspace was released: nothing waits in it any more.
@@ -60,7 +63,7 @@ pub fn reject(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> Result<
         Some(workspace) => overlay_edits(store, workspace, &selection, &mut rejections)?,
         None => overlay_edits_of_none(&selection, &mut rejections),
     };
-    let decisions: Vec<Decision> = rejections
+    let mut decisions: Vec<Decision> = rejections
         .iter()
         .map(|rejection| Decision {
             agent: agent.clone(),
@@ -69,11 +72,18 @@ pub fn reject(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> Result<
             state: Next::Rejected,
         })
         .collect();
+    let gone: Vec<_> = decisions
+        .iter()
+        .map(|one| (one.agent.clone(), one.revision, one.path.clone()))
+        .collect();
+    let marks = lineage::block(store, &gone, Refusal::ParentRejected)?;
+    let blocked = count_blocked(&marks);
+    decisions.extend(marks);
     let mut revision = None;
     if !decisions.is_empty() {
         if back.is_empty() {
             let mut staging = Staging::new(store.repository())?;
-            let updates = decide::record(store, &mut staging, decisions)?;
+            let updates = pins(store, &mut staging, agent, decisions)?;
             store.put(staging, &updates)?;
         } else {
             let terms = Terms {
@@ -86,7 +96,8 @@ pub fn reject(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> Result<
                     let what = format!("workspace '{agent}' changed while it was decided on");
                     return Err(workspace::Error::refused(Refusal::Moved, what));
                 }
-                let pins = pins(store, staging, decisions.clone())?;
+                let pins =
+                    pins(store, staging, agent, decisions.clone()).map_err(into_workspace)?;
                 let tree = tree::edit(staging, current.tree, &back)?;
                 let mut change = Change::new(Kind::Reject, back.keys().cloned().collect(), tree);
                 change.pins = pins;
@@ -107,23 +118,33 @@ pub fn reject(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> Result<
     let any = rejections.iter().any(|one| one.refused.is_none());
     Ok(Rejected {
         changes: rejections,
+        blocked,
         revision,
         released: any && release_if_done(store, &lock, agent)?,
     })
 }
 
+/// How many changes of each agent get blocked.
+fn count_blocked(marks: &[Decision]) -> Vec<(AgentId, usize)> {
+    let mut counts: BTreeMap<AgentId, usize> = BTreeMap::new();
+    for mark in marks {
+        *counts.entry(mark.agent.clone()).or_default() += 1;
+    }
+    counts.into_iter().collect()
+}
+
+/// The new states of the proposals, those of the agent itself last.
 fn pins(
     store: &Store<'_>,
     staging: &mut Staging<'_>,
+    agent: &AgentId,
     decisions: Vec<Decision>,
-) -> workspace::Result<Vec<RefUpdate>> {
-    decide::record(store, staging, decisions).map_err(|error| match error {
-        Error::Workspace(error) => error,
-        other => workspace::Error::Damaged {
-            what: "a proposal".to_owned(),
-            why: into_journal(other).to_string(),
-        },
-    })
+) -> Result<Vec<RefUpdate>> {
+    let own = format!("{}{agent}/", names::CHANGES);
+    let mut updates = decide::record(store, staging, decisions)?;
+    // A stop in between leaves dependents marked too early, never a rejection that they missed.
+    updates.sort_by_key(|update| update.name.starts_with(&own));
+    Ok(updates)
 }
 
 /// What takes the selected changes back in the overlay. A path that the agent has edited since it

@@ -16,6 +16,7 @@ use bstr::{BString, ByteSlice};
 use serde_json::{Map, Value, json};
 
 use super::journal::JournalId;
+use super::lineage::{self, Need};
 use super::proposal::{Pair, Proposal, ProposedChange, State};
 use super::{Error, Result};
 use crate::git::tree::{self, Entry};
@@ -31,6 +32,8 @@ pub(super) struct Head {
     pub(super) agent: AgentId,
     pub(super) revision: Revision,
     pub(super) undecided: u64,
+    /// Whether it was built on changes of other agents.
+    pub(super) lineage: bool,
 }
 
 /// Every proposal of one agent, or of all, by agent and revision. A damaged one is an error: it may
@@ -62,6 +65,7 @@ pub(super) fn heads(store: &Store<'_>, agent: Option<&AgentId>) -> Result<Vec<He
             agent,
             revision,
             undecided: body["undecided"].as_u64().unwrap_or(u64::MAX),
+            lineage: body["lineage"].as_u64().is_some_and(|count| count > 0),
         });
     }
     found.sort_by(|a, b| (&a.agent, a.revision).cmp(&(&b.agent, b.revision)));
@@ -134,6 +138,17 @@ pub(super) fn stage(
     proposal: &mut Proposal,
     what: &str,
 ) -> workspace::Result<RefUpdate> {
+    stage_with(store, staging, proposal, what, Map::new())
+}
+
+/// As [`stage`], with more fields in the body of the message.
+pub(super) fn stage_with(
+    store: &Store<'_>,
+    staging: &mut Staging<'_>,
+    proposal: &mut Proposal,
+    what: &str,
+    fields: Map<String, Value>,
+) -> workspace::Result<RefUpdate> {
     let mut lines = Vec::new();
     for change in &proposal.changes {
         serde_json::to_writer(&mut lines, &change_json(change))
@@ -169,7 +184,9 @@ pub(super) fn stage(
         "revision": proposal.revision,
         "changes": proposal.changes.len(),
         "undecided": undecided,
+        "lineage": proposal.lineage.len(),
     });
+    let body = with_extra(body, &fields);
     let message = format!(
         "vws {} r{}: {what}\n\n{body}\n",
         proposal.agent, proposal.revision
@@ -223,6 +240,9 @@ fn head_json(proposal: &Proposal) -> Value {
     if let Some(session) = &proposal.session {
         object["session"] = json!(session);
     }
+    if !proposal.lineage.is_empty() {
+        object[lineage::KEY] = proposal.lineage.iter().map(Need::to_json).collect();
+    }
     with_extra(object, &proposal.extra)
 }
 
@@ -249,6 +269,10 @@ fn parse_head(head: &Value, format: ObjectFormat) -> Option<Proposal> {
         Some(value) => Some(value.as_str()?.to_owned()),
         None => None,
     };
+    let lineage = match take(lineage::KEY) {
+        Some(list) => lineage::list_from_json(&list)?,
+        None => Vec::new(),
+    };
     Some(Proposal {
         agent,
         revision,
@@ -260,6 +284,7 @@ fn parse_head(head: &Value, format: ObjectFormat) -> Option<Proposal> {
         commit: None,
         session,
         time,
+        lineage,
         changes: Vec::new(),
         extra: rest,
     })
@@ -294,20 +319,16 @@ fn change_json(change: &ProposedChange) -> Value {
     if let State::Accepted { journal: Some(id) } = change.state {
         object["journal"] = json!(id.get());
     }
+    if let State::Blocked(why) = change.state {
+        object["reason"] = json!(why);
+    }
     if let Some(pair) = &change.rename {
         object["rename"] = json!({
             "path": json_path(pair.path.as_bstr()),
             "similarity": pair.similarity,
         });
     }
-    let object = with_extra(object, &change.extra);
-    if object.get("needs").is_some() {
-        return object;
-    }
-    with_extra(
-        object,
-        &[("needs".to_owned(), json!([]))].into_iter().collect(),
-    )
+    with_extra(object, &change.extra)
 }
 
 fn parse_change(value: Value, format: ObjectFormat) -> Option<ProposedChange> {
@@ -317,11 +338,11 @@ fn parse_change(value: Value, format: ObjectFormat) -> Option<ProposedChange> {
     let mut take = |key: &str| rest.shift_remove(key);
     let path = path_from_json(&take("path")?)?;
     take("status");
-    let needs = take("needs").filter(|needs| needs.as_array().is_none_or(|list| !list.is_empty()));
     let old = parse_entry(&take("old")?, format)?;
     let new = parse_entry(&take("new")?, format)?;
     let lines = (take("added")?.as_u64(), take("deleted")?.as_u64());
     let journal = take("journal");
+    let reason = take("reason");
     let state = match take("state")?.as_str()? {
         "proposed" => State::Proposed,
         "accepted" => State::Accepted {
@@ -332,6 +353,7 @@ fn parse_change(value: Value, format: ObjectFormat) -> Option<ProposedChange> {
         },
         "rejected" => State::Rejected,
         "superseded" => State::Superseded,
+        "blocked" => State::Blocked(reason?.as_str()?.parse().ok()?),
         _ => return None,
     };
     let rename = match take("rename") {
@@ -341,8 +363,6 @@ fn parse_change(value: Value, format: ObjectFormat) -> Option<ProposedChange> {
         }),
         None => None,
     };
-    // Written by a later version: kept as it is.
-    rest.extend(needs.map(|needs| ("needs".to_owned(), needs)));
     Some(ProposedChange {
         path,
         old,
@@ -358,6 +378,7 @@ fn parse_change(value: Value, format: ObjectFormat) -> Option<ProposedChange> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::model::Refusal;
 
     #[test]
     fn a_change_reads_back_with_the_fields_of_a_later_version() {
@@ -374,6 +395,12 @@ mod tests {
         assert_eq!(change.status(), tree::Status::TypeChanged);
         let again = change_json(&change);
         assert_eq!(again["needs"], line["needs"]);
+        let mut blocked = line.clone();
+        blocked["state"] = json!("blocked");
+        blocked["reason"] = json!("parent_rejected");
+        let blocked = parse_change(blocked, ObjectFormat::Sha1).unwrap();
+        assert_eq!(blocked.state, State::Blocked(Refusal::ParentRejected));
+        assert_eq!(change_json(&blocked)["reason"], "parent_rejected");
         assert_eq!(again["colour"], line["colour"]);
         assert_eq!(parse_change(again, ObjectFormat::Sha1).unwrap(), change);
     }

@@ -3,10 +3,14 @@
 use std::collections::HashSet;
 
 use bstr::{BString, ByteSlice};
+use serde_json::Map;
 
+use super::error::into_workspace;
+use super::lineage::{self, Followed, Parents, Replaced};
 use super::proposal::{Proposal, ProposedChange, State};
 use super::{Result, Rules, store as changes};
 use crate::git::{RefUpdate, Staging};
+use crate::model::Refusal;
 use crate::workspace::{self, Store};
 
 /// A proposal of which the undecided changes are superseded: all, or those of some paths.
@@ -48,25 +52,101 @@ impl Outdated {
     }
 }
 
-/// Stages the superseded states and gives the ref updates that publish them.
+/// Stages the superseded states, and in the proposals that were built on what is superseded the
+/// change that stands for it now; gives the ref updates that publish them. Dependents come first: a
+/// stop in between leaves what the same call finds again.
 pub(super) fn supersede(
     store: &Store<'_>,
     staging: &mut Staging<'_>,
+    newest: &Proposal,
     older: &mut [Outdated],
-    what: &str,
 ) -> workspace::Result<Vec<RefUpdate>> {
-    let mut updates = Vec::new();
-    for outdated in older {
+    let mut replaced = Replaced::new();
+    for outdated in older.iter_mut() {
         let covered: Vec<bool> = (outdated.proposal.changes.iter())
             .map(|change| outdated.covers(change))
             .collect();
         let proposal = &mut outdated.proposal;
         for (change, covered) in proposal.changes.iter_mut().zip(covered) {
-            if covered {
-                change.state = State::Superseded;
+            if !covered {
+                continue;
             }
+            change.state = State::Superseded;
+            let successor = match newest.change(&change.path) {
+                Some(by) => {
+                    let place = (newest.agent.clone(), newest.revision, by.path.clone());
+                    Some((place, by.patch_hash(store.repository())?))
+                }
+                None => None,
+            };
+            let place = (
+                proposal.agent.clone(),
+                proposal.revision,
+                change.path.clone(),
+            );
+            replaced.insert(place, successor);
         }
-        updates.push(changes::stage(store, staging, proposal, what)?);
+    }
+    let what = if newest.changes.is_empty() {
+        "withdrawn".to_owned()
+    } else {
+        format!("superseded by {} r{}", newest.agent, newest.revision)
+    };
+    let mut updates = followers(store, staging, (newest, older), &replaced)?;
+    for outdated in older {
+        let proposal = &mut outdated.proposal;
+        let fields = match lineage::follow(proposal, &replaced) {
+            Some(followed) => followed.fields(),
+            None => Map::new(),
+        };
+        updates.push(changes::stage_with(
+            store, staging, proposal, &what, fields,
+        )?);
+    }
+    Ok(updates)
+}
+
+/// Brings the lineage of all other proposals up to date.
+fn followers(
+    store: &Store<'_>,
+    staging: &mut Staging<'_>,
+    (newest, older): (&Proposal, &[Outdated]),
+    replaced: &Replaced,
+) -> workspace::Result<Vec<RefUpdate>> {
+    let mut updates = Vec::new();
+    if replaced.is_empty() {
+        return Ok(updates);
+    }
+    let what = format!("follows {} r{}", newest.agent, newest.revision);
+    let mut others = lineage::dependents(store).map_err(into_workspace)?;
+    others.retain(|proposal| {
+        let same = |other: &Proposal| {
+            (&proposal.agent, proposal.revision) == (&other.agent, other.revision)
+        };
+        !same(newest) && !older.iter().any(|outdated| same(&outdated.proposal))
+    });
+    let followed: Vec<_> = others
+        .iter_mut()
+        .map(|proposal| lineage::follow(proposal, replaced))
+        .collect();
+    let lost = |at: &usize| followed[*at].as_ref().is_some_and(|followed| followed.lost);
+    let mut blocked: HashSet<usize> = HashSet::new();
+    if Parents::new(store).map_err(into_workspace)?.is_enforced() {
+        blocked.extend((0..others.len()).filter(lost));
+        let gone = blocked
+            .iter()
+            .flat_map(|at| lineage::open_places(&others[*at]));
+        blocked.extend(lineage::resting_on(&others, gone.collect()));
+    }
+    for (at, (mut proposal, followed)) in others.into_iter().zip(followed).enumerate() {
+        if blocked.contains(&at) {
+            lineage::mark(&mut proposal, Refusal::ParentSuperseded);
+        } else if followed.is_none() {
+            continue;
+        }
+        let fields = followed.map(Followed::fields).unwrap_or_default();
+        let update = changes::stage_with(store, staging, &mut proposal, &what, fields)?;
+        updates.push(update);
     }
     Ok(updates)
 }

@@ -8,6 +8,7 @@ mod common;
 
 mod decide;
 mod forms;
+mod lineage;
 mod merge;
 mod place;
 mod reject;

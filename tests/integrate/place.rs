@@ -186,22 +186,14 @@ pub fn delete(at: &str) -> Edit {
 }
 
 pub fn request(agent: &str, paths: &[&str]) -> Accept {
-    Accept {
-        which: Which::Of {
-            agent: id(agent),
-            paths: repo_paths(paths),
-        },
-        dry_run: false,
-        atomic: false,
-        unsaved: Vec::new(),
-    }
+    Accept::new(Which::Of {
+        agent: id(agent),
+        paths: repo_paths(paths),
+    })
 }
 
 pub fn all() -> Accept {
-    Accept {
-        which: Which::All,
-        ..request("x", &[])
-    }
+    Accept::new(Which::All)
 }
 
 /// `<path> <verdict>` of each outcome.

@@ -1,6 +1,8 @@
 //! From a plan to the steps of a journal entry, and back to outcomes.
 
-use bstr::{BStr, ByteSlice};
+use std::collections::HashMap;
+
+use bstr::{BStr, BString, ByteSlice};
 use serde_json::json;
 
 use super::{Outcome, Plan, Role};
@@ -8,7 +10,7 @@ use crate::git::tree::GITLINK;
 use crate::git::{ObjectKind, Staging};
 use crate::integrate::Result;
 use crate::integrate::journal::{FileState, OnDisk, Resolution, Step};
-use crate::integrate::plan::{Content, Settled, Sides, Verdict, settle};
+use crate::integrate::plan::{Content, Settled, Sides, Verdict};
 use crate::integrate::select::Sets;
 use crate::integrate::view::There;
 use crate::model::{Refusal, RepoPath};
@@ -54,6 +56,7 @@ impl Plan<'_> {
     ) -> Result<Vec<Step>> {
         let groups = self.groups(atomic);
         let mut steps = Vec::new();
+        let mut ranks: HashMap<BString, usize> = HashMap::new();
         for (path, items) in &self.done {
             let Some(seen) = self.view.seen(path.as_bstr()) else {
                 continue;
@@ -77,8 +80,8 @@ impl Plan<'_> {
                 Ok(Some(FileState::new(version.mode, id)))
             };
             let (before, after) = (state(&seen.disk)?, state(&after)?);
-            let path = RepoPath::from_tree(path).map_err(workspace::Error::from)?;
-            let mut step = Step::new(path, before, after);
+            let at = RepoPath::from_tree(path).map_err(workspace::Error::from)?;
+            let mut step = Step::new(at, before, after);
             let last = &self.items[items[items.len() - 1]].outcome;
             step.group = groups[self.items[items[0]].unit];
             step.agent = Some(last.agent.clone());
@@ -88,10 +91,16 @@ impl Plan<'_> {
                 let all: Vec<_> = all.map(|o| json!([o.agent, o.revision])).collect();
                 step.extra.insert("changes".to_owned(), all.into());
             }
+            ranks.insert(path.clone(), self.items[items[0]].rank);
             steps.push(step);
         }
         steps.sort_by(|a, b| {
-            let key = |step: &Step| (step.group, step.after.is_some());
+            // What comes is written after what it was built on.
+            let key = |step: &Step| {
+                let comes = step.after.is_some();
+                let rank = ranks.get(step.path.as_bstr()).filter(|_| comes);
+                (step.group, comes, rank.copied())
+            };
             let by_path = if a.after.is_some() {
                 a.path.cmp(&b.path)
             } else {
@@ -116,6 +125,7 @@ impl Plan<'_> {
                 // What is at the new path was merged from what was at the old one.
                 return Ok(Resolution::Refuse(Refusal::WorkspaceChanged));
             }
+            let who = (&item.outcome.agent, item.outcome.revision);
             let base = self.content(item.change.old)?;
             let theirs = self.content(item.change.new)?;
             let ours = match now {
@@ -130,7 +140,7 @@ impl Plan<'_> {
                 ours: ours.as_ref(),
                 theirs: theirs.as_ref(),
             };
-            let Settled { verdict, result } = settle(path, sides, &self.rules)?;
+            let Settled { verdict, result } = self.settle(path, sides, who)?;
             if let Verdict::Refused(kind) = verdict {
                 return Ok(Resolution::Refuse(kind));
             }
