@@ -214,7 +214,7 @@ fn run_is_the_whole_job() {
     exit: 4
     ");
     assert_snapshot!(sandbox.vws(&["run", "-q", "--json", "b", "--", "sh", "-c", "echo b >b"]), @r#"
-    {"v":1,"agent":"b","revision":2,"path":"b","state":"proposed","journal":null,"status":"A","added":1,"deleted":0,"oldMode":null,"newMode":"100644","oldOid":null,"newOid":"<oid:1>","rename":null}
+    {"v":1,"agent":"b","revision":2,"path":"b","state":"proposed","reason":null,"journal":null,"status":"A","added":1,"deleted":0,"oldMode":null,"newMode":"100644","oldOid":null,"newOid":"<oid:1>","rename":null,"needs":[],"needsCount":0}
     exit: 0
     "#);
     assert_snapshot!(sandbox.vws(&["run", "c", "--", "true"]), @"
@@ -254,6 +254,8 @@ fn run_is_the_whole_job() {
     proposed D 0 1 a 2	dir/b.txt
     proposed A 1 0 a 2	new
     proposed A 1 0 b 2	b
+    --- stderr
+    hint: 'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down
     exit: 0
     $ changes a@1
     --- stderr
@@ -287,10 +289,12 @@ fn run_is_the_whole_job() {
     proposed M 1 1 a 2	a.txt
     accepted D 0 1 a 2	dir/b.txt
     accepted A 1 0 a 2	new
+    --- stderr
+    hint: 'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down
     exit: 0
     $ accept --json --all
-    {"v":1,"agent":"a","revision":2,"path":"a.txt","verdict":"clean","accepted":true,"journal":2,"because":null,"error":null,"mode":"100644","oid":"<oid:1>"}
-    {"v":1,"agent":"b","revision":2,"path":"b","verdict":"clean","accepted":true,"journal":2,"because":null,"error":null,"mode":"100644","oid":"<oid:2>"}
+    {"v":1,"agent":"a","revision":2,"path":"a.txt","verdict":"clean","accepted":true,"journal":2,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
+    {"v":1,"agent":"b","revision":2,"path":"b","verdict":"clean","accepted":true,"journal":2,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
     --- stderr
     a: nothing waits any more, the workspace is released
     b: nothing waits any more, the workspace is released
@@ -350,6 +354,8 @@ fn run_is_the_whole_job() {
     proposed M 1 1 a 2	a.txt
     proposed D 0 1 a 2	dir/b.txt
     proposed A 1 0 a 2	new
+    --- stderr
+    hint: 'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down
     exit: 0
     "#);
     assert_eq!(
@@ -381,14 +387,16 @@ fn conflicts_and_rejections() {
     error: cannot accept 'new' of agent 'a', because of 'a.txt' [conflict]
     error: cannot accept 'odd\tname' of agent 'a', because of 'a.txt' [conflict]
     error: 3 of 3 changes were not accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
     exit: 1
     $ accept --dry-run --json a
-    {"v":1,"agent":"a","revision":2,"path":"a.txt","verdict":"conflict","accepted":false,"journal":null,"because":null,"error":null,"mode":null,"oid":null}
-    {"v":1,"agent":"a","revision":2,"path":"new","verdict":"clean","accepted":true,"journal":null,"because":null,"error":null,"mode":"100644","oid":"<oid:1>"}
-    {"v":1,"agent":"a","revision":2,"path":"odd\tname","verdict":"clean","accepted":true,"journal":null,"because":null,"error":null,"mode":"100644","oid":"<oid:2>"}
+    {"v":1,"agent":"a","revision":2,"path":"a.txt","verdict":"conflict","accepted":false,"journal":null,"because":null,"needs":null,"error":null,"mode":null,"oid":null}
+    {"v":1,"agent":"a","revision":2,"path":"new","verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
+    {"v":1,"agent":"a","revision":2,"path":"odd\tname","verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
     --- stderr
     error: cannot accept 'a.txt' of agent 'a' [conflict]
     error: 1 of 3 changes would not be accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
     exit: 1
     $ accept a nope
     --- stderr
@@ -409,6 +417,7 @@ fn conflicts_and_rejections() {
     error: cannot accept 'new' of agent 'a' [unsaved_buffer]
     error: cannot accept 'odd\tname' of agent 'a' [unsaved_buffer]
     error: 3 of 3 changes would not be accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
     exit: 1
     "#);
     let unsaved = sandbox.vws_with_input(
@@ -443,6 +452,7 @@ fn conflicts_and_rejections() {
     --- stderr
     error: cannot accept 'a.txt' of agent 'a' [conflict]
     error: 1 of 3 changes were not accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
     exit: 1
     $ reject a new
     already_decided a 2	new

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use git_vws::integrate::{self, Accept, Accepted, Outcome, Verdict, Which};
-use git_vws::model::AgentId;
+use git_vws::model::{AgentId, Refusal};
 use git_vws::output::{Form, PathStyle, Record};
 
 use super::args::{self, FormArgs};
@@ -20,6 +20,12 @@ pub(crate) struct Args {
     /// Accept the changes of all agents
     #[arg(long, conflicts_with = "agent")]
     all: bool,
+    /// Accept the changes that these were built on with them
+    #[arg(long)]
+    with_parents: bool,
+    /// Write conflicts into the named files, between markers
+    #[arg(long, value_name = "markers", requires = "paths", value_enum)]
+    conflict: Option<OnConflict>,
     /// Accept all of it or nothing
     #[arg(long)]
     atomic: bool,
@@ -35,6 +41,13 @@ pub(crate) struct Args {
     /// Only those of these files and folders
     #[arg(value_name = "path")]
     paths: Vec<OsString>,
+}
+
+/// What becomes of a conflict, other than a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OnConflict {
+    /// It stands in the file, between markers.
+    Markers,
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
@@ -53,6 +66,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let request = Accept {
         dry_run: args.dry_run,
         atomic: args.atomic,
+        with_parents: args.with_parents,
+        markers: args.conflict == Some(OnConflict::Markers),
         unsaved,
         ..Accept::new(which)
     };
@@ -73,7 +88,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         })?;
     }
     out.finish()?;
-    remark(&accepted, args.quiet);
+    remark(&accepted, args);
     refused(&accepted, args.dry_run)
 }
 
@@ -90,12 +105,20 @@ fn record(outcome: &Outcome, journal: Option<u64>) -> Record {
         .flag("accepted", outcome.verdict.is_done())
         .maybe("journal", journal)
         .maybe("because", outcome.because.clone())
+        .maybe("needs", outcome.needs.clone())
         .maybe("error", error)
         .maybe("mode", outcome.result.map(|e| format!("{:06o}", e.mode)))
         .maybe("oid", outcome.result.map(|entry| entry.id))
 }
 
-fn remark(accepted: &Accepted, quiet: bool) {
+fn remark(accepted: &Accepted, args: &Args) {
+    let are = if args.dry_run { "would be" } else { "are" };
+    for outcome in &accepted.outcomes {
+        if outcome.verdict == Verdict::Marked {
+            let path = &outcome.path;
+            say("warning", &format!("conflicts {are} marked in '{path}'"));
+        }
+    }
     for recovered in &accepted.recovered {
         let id = recovered.entry.id;
         say(
@@ -109,7 +132,7 @@ fn remark(accepted: &Accepted, quiet: bool) {
             &format!("what you saved in this moment is in '{path}'"),
         );
     }
-    if !quiet {
+    if !args.quiet {
         if accepted.outcomes.is_empty() {
             say("warning", "nothing waits for a decision");
         }
@@ -133,9 +156,10 @@ fn refused(accepted: &Accepted, dry_run: bool) -> Result<(), Failure> {
             _ => continue,
         };
         count += 1;
-        let because = match &outcome.because {
-            Some(path) => format!(", because of '{path}'"),
-            None => String::new(),
+        let because = match (&outcome.because, &outcome.needs) {
+            (Some(path), _) => format!(", because of '{path}'"),
+            (None, Some(id)) => format!(", which was built on '{id}'"),
+            (None, None) => String::new(),
         };
         let (agent, path) = (&outcome.agent, &outcome.path);
         say(
@@ -149,6 +173,27 @@ fn refused(accepted: &Accepted, dry_run: bool) -> Result<(), Failure> {
     let were = if dry_run { "would not be" } else { "were not" };
     Err(Failure::Partial {
         what: format!("{count} of {} {were} accepted", count_of(all, "change")),
-        hint: None,
+        hint: hint(accepted),
     })
+}
+
+/// What to do next about what was refused, where one thing helps.
+fn hint(accepted: &Accepted) -> Option<&'static str> {
+    let any = |kind| {
+        let mut all = accepted.outcomes.iter();
+        all.any(|outcome| outcome.verdict == Verdict::Refused(kind))
+    };
+    if any(Refusal::NeedsParent) {
+        Some("'--with-parents' accepts what they were built on with them")
+    } else if any(Refusal::ParentRejected) || any(Refusal::ParentSuperseded) {
+        Some(
+            "'git vws rebase-onto <agent> <base> --without=<parent>' takes what they were built on out",
+        )
+    } else if any(Refusal::Conflict) {
+        Some(
+            "'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file",
+        )
+    } else {
+        None
+    }
 }

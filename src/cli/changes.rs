@@ -1,13 +1,16 @@
 //! `git vws propose` and `changes`: what agents offer.
 
-use bstr::BStr;
+use bstr::{BStr, BString, ByteSlice};
 use git_vws::integrate::{self, Proposal, ProposedChange, State};
 use git_vws::model::AgentId;
-use git_vws::output::{PathStyle, Record, Value};
+use git_vws::output::{Form, PathStyle, Record, Value};
 
 use super::args::{FormArgs, Spec};
 use super::report::Failure;
-use super::session::{Out, Session, say};
+use super::session::{Out, Session, count_of, say};
+
+/// How many needs a record names; beyond that only their count is told.
+const NAMED_NEEDS: usize = 32;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ProposeArgs {
@@ -28,6 +31,12 @@ pub(crate) struct ProposeArgs {
 pub(crate) struct ChangesArgs {
     #[command(flatten)]
     form: FormArgs,
+    /// Print the changes as patches
+    #[arg(short, long, conflicts_with = "nul")]
+    patch: bool,
+    /// Cut the patches after so many bytes in all
+    #[arg(long, value_name = "n", requires = "patch")]
+    max_bytes: Option<usize>,
     /// Whose changes, perhaps of which proposal; all if left out
     #[arg(value_name = "agent[@n]")]
     of: Option<Spec>,
@@ -50,10 +59,88 @@ pub(crate) fn propose(args: &ProposeArgs, session: &Session) -> Result<(), Failu
 pub(crate) fn changes(args: &ChangesArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let of = args.of.as_ref().map(|spec| (&spec.agent, spec.revision));
-    for proposal in integrate::changes(&session.store(), of)? {
-        print(&mut out, &proposal)?;
+    let proposals = integrate::changes(&session.store(), of)?;
+    if args.patch {
+        patches(args, session, &mut out, &proposals)?;
+    } else {
+        for proposal in &proposals {
+            print(&mut out, proposal)?;
+        }
     }
-    Ok(out.finish()?)
+    out.finish()?;
+    if args.form.form() == Form::Lines {
+        advise(&proposals);
+    }
+    Ok(())
+}
+
+/// Prints what is undecided (of a proposal that is named: everything) as patches, within the limit; in
+/// JSON as a field of each record.
+fn patches(
+    args: &ChangesArgs,
+    session: &Session,
+    out: &mut Out,
+    proposals: &[Proposal],
+) -> Result<(), Failure> {
+    let repository = session.repository();
+    let quote_path = repository.config()?.bool("core.quotepath")?.unwrap_or(true);
+    let mut left = args.max_bytes.unwrap_or(usize::MAX);
+    let mut cut = 0;
+    let named = args.of.as_ref().is_some_and(|of| of.revision.is_some());
+    for proposal in proposals {
+        for change in &proposal.changes {
+            if !named && !change.is_undecided() {
+                continue;
+            }
+            let mut text = if left == 0 {
+                Vec::new()
+            } else {
+                integrate::patch_of(repository, change, quote_path)?
+            };
+            let whole = left > 0 && text.len() <= left;
+            if whole {
+                left -= text.len();
+            } else {
+                // To the end of the last line that fits.
+                let fits = text[..left.min(text.len())].rfind_byte(b'\n');
+                text.truncate(fits.map_or(0, |at| at + 1));
+                left = 0;
+                cut += 1;
+            }
+            if args.form.form() == Form::Json {
+                let record = record(proposal, change)
+                    .with("patch", BString::from(text))
+                    .flag("patch-cut", !whole);
+                out.record(&record)?;
+            } else {
+                out.bytes(&text)?;
+            }
+        }
+    }
+    if cut > 0 {
+        let text = format!("the patches of {} are cut", count_of(cut, "change"));
+        say("warning", &text);
+    }
+    Ok(())
+}
+
+/// Says what to do next.
+fn advise(proposals: &[Proposal]) {
+    let mut changes = proposals.iter().flat_map(|proposal| &proposal.changes);
+    let blocked = changes
+        .clone()
+        .any(|c| matches!(c.state, State::Blocked(_)));
+    if changes.any(|change| change.state == State::Proposed) {
+        say(
+            "hint",
+            "'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down",
+        );
+    } else if blocked {
+        say(
+            "hint",
+            "'git vws rebase-onto <agent> <base> --without=<parent>' frees what is blocked",
+        );
+    }
 }
 
 /// Prints a proposal: `<state> <status> <added> <deleted> <agent> <revision>`, tab, path, for each change.
@@ -84,6 +171,16 @@ fn record(proposal: &Proposal, change: &ProposedChange) -> Record {
         State::Accepted { journal } => journal.map(|id| id.get()),
         _ => None,
     };
+    let reason = match change.state {
+        State::Blocked(why) => Some(why.as_str()),
+        _ => None,
+    };
+    let needs = proposal.lineage.iter().take(NAMED_NEEDS).map(|need| {
+        Value::Group(vec![
+            ("id", need.id().into()),
+            ("patch-hash", need.patch_hash.as_str().into()),
+        ])
+    });
     let mode = |entry: Option<git_vws::git::tree::Entry>| entry.map(|e| format!("{:06o}", e.mode));
     let rename = change.rename.as_ref().map(|pair| {
         Value::Group(vec![
@@ -96,6 +193,7 @@ fn record(proposal: &Proposal, change: &ProposedChange) -> Record {
         .with("revision", proposal.revision)
         .with("path", &change.path)
         .with("state", change.state.as_str())
+        .maybe("reason", reason)
         .maybe("journal", journal)
         .with("status", change.status().letter().to_string())
         .maybe("added", change.lines.map(|(added, _)| added))
@@ -105,4 +203,6 @@ fn record(proposal: &Proposal, change: &ProposedChange) -> Record {
         .maybe("old-oid", change.old.map(|entry| entry.id))
         .maybe("new-oid", change.new.map(|entry| entry.id))
         .maybe("rename", rename)
+        .list("needs", "needs", needs)
+        .with("needs-count", proposal.lineage.len())
 }

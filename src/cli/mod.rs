@@ -8,6 +8,7 @@ mod args;
 mod base;
 mod batch;
 mod changes;
+mod conflicts;
 mod context;
 mod directory;
 mod exec;
@@ -68,6 +69,8 @@ enum Command {
     Propose(changes::ProposeArgs),
     /// List what is offered
     Changes(changes::ChangesArgs),
+    /// List what would collide, with each other and with the working tree
+    Conflicts(conflicts::Args),
     /// Merge changes into the working tree
     Accept(accept::Args),
     /// Turn changes down
@@ -127,6 +130,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Settle(args) => directory::settle(args, &session),
         Command::Propose(args) => changes::propose(args, &session),
         Command::Changes(args) => changes::changes(args, &session),
+        Command::Conflicts(args) => conflicts::run(args, &session),
         Command::Accept(args) => accept::run(args, &session),
         Command::Reject(args) => reject::reject(args, &session),
         Command::Undo(args) => reject::undo(args, &session),

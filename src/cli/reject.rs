@@ -63,6 +63,13 @@ pub(crate) fn reject(args: &RejectArgs, session: &Session) -> Result<(), Failure
             say("warning", &text);
         }
     }
+    for (agent, count) in rejected.blocked.iter().filter(|_| !args.quiet) {
+        let text = format!(
+            "{} of agent '{agent}' built on it and cannot be accepted now [parent_rejected]",
+            count_of(*count, "change")
+        );
+        say("warning", &text);
+    }
     if rejected.changes.is_empty() && !args.quiet {
         say("warning", "nothing waits for a decision");
     }

@@ -18,7 +18,7 @@ usage: git vws <command> [<options>] [<arguments>]
 
 the whole job
    run <agent> -- <command>     workspace from the working tree, run, propose
-   changes [<agent>]            what agents offer
+   changes | conflicts          what agents offer, and what would collide
    accept | reject <agent>      merge it into the working tree, or not
    undo | journal               take an accept back, see all of them
 

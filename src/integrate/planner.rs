@@ -4,7 +4,7 @@
 //! the other over a [`View`]: each either changes it as a whole or not at all, and a later change of
 //! the same path builds on what an earlier one left there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -12,15 +12,16 @@ use super::lineage::Obstacle;
 use super::plan::{Content, Settled, Sides, Verdict, settle};
 use super::proposal::{Proposal, ProposedChange};
 
-use super::view::{There, View};
+use super::view::View;
 use super::{Error, Result, Rules};
-use crate::git::merge::{Labels, MergeOptions, Style};
-use crate::git::tree::{Entry, GITLINK, LINK};
-use crate::git::{Config, Objects};
-use crate::model::{AgentId, Refusal, RepoPath, Revision};
+use crate::git::Objects;
+use crate::git::merge::Style;
+use crate::git::tree::{Entry, GITLINK};
+use crate::model::{AgentId, RepoPath, Revision};
 use crate::workspace::{self, Store};
 
 mod steps;
+mod unit;
 
 /// What becomes of one change.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +117,7 @@ impl<'r> Plan<'r> {
     /// # Errors
     /// [`git::Error::Config`](crate::git::Error::Config) for a style that git does not know.
     pub(super) fn mark_conflicts(&mut self) -> Result<()> {
-        self.markers = Some(conflict_style(self.store.repository().config()?)?);
+        self.markers = Some(unit::conflict_style(self.store.repository().config()?)?);
         Ok(())
     }
 
@@ -169,50 +170,46 @@ impl<'r> Plan<'r> {
         self.units += 1;
     }
 
-    /// What the members of a unit come to, in their order. What they put into the view is noted, to be
-    /// taken back.
-    fn unit(
+    /// What units on their own would come to, each over what those before it would leave; nothing is
+    /// noted.
+    pub(super) fn try_out(
         &mut self,
         proposal: &Proposal,
-        members: &[usize],
-        puts: &mut Vec<(BString, There)>,
-    ) -> Result<Vec<Member>> {
-        let who = (&proposal.agent, proposal.revision);
-        let changes: Vec<&ProposedChange> =
-            members.iter().map(|at| &proposal.changes[*at]).collect();
-        // What goes makes room for what comes.
-        let mut order: Vec<usize> = (0..changes.len()).collect();
-        order.sort_by_key(|at| changes[*at].new.is_some());
-        let mut planned: HashMap<usize, Member> = HashMap::new();
-        for at in order {
-            if planned.contains_key(&at) {
-                continue;
-            }
-            let change = changes[at];
-            let partner = change.rename.as_ref().and_then(|pair| {
-                let found = changes.iter().position(|other| other.path == pair.path);
-                found.filter(|other| !planned.contains_key(other))
-            });
-            let moved = match partner {
-                Some(partner) => self.rename(who, change, changes[partner])?,
-                None => None,
-            };
-            let settled = match (moved, partner) {
-                (Some([gone, come]), Some(partner)) => vec![(at, gone), (partner, come)],
-                _ => vec![(at, self.plain(who, change)?)],
-            };
-            for (at, member) in settled {
-                if member.settled.verdict.is_done() {
-                    let path = changes[at].path.as_bstr();
-                    let content = member.settled.result.clone();
-                    puts.push((path.to_owned(), self.view.put(path, content)));
+        units: &[Vec<usize>],
+    ) -> Result<Vec<(BString, Verdict)>> {
+        let mut verdicts = Vec::new();
+        for members in units {
+            let mut puts = Vec::new();
+            let settled = self.unit(proposal, members, &mut puts)?;
+            let refused = settled
+                .iter()
+                .any(|member| !member.settled.verdict.is_done());
+            if refused {
+                for (path, there) in puts.into_iter().rev() {
+                    self.view.put_back(path.as_bstr(), there);
                 }
-                planned.insert(at, member);
             }
+            let paths = members.iter().map(|at| proposal.changes[*at].path.clone());
+            verdicts.extend(paths.zip(settled.into_iter().map(|m| m.settled.verdict)));
         }
-        let mut planned: Vec<(usize, Member)> = planned.into_iter().collect();
-        planned.sort_by_key(|(at, _)| *at);
-        Ok(planned.into_iter().map(|(_, member)| member).collect())
+        self.view.forget();
+        Ok(verdicts)
+    }
+
+    /// What a change of a path comes to over another version of it: base, ours, theirs.
+    pub(super) fn merged(&self, path: &BStr, versions: [Option<Entry>; 3]) -> Result<Verdict> {
+        let [base, ours, theirs] = versions;
+        let (base, ours, theirs) = (
+            self.content(base)?,
+            self.content(ours)?,
+            self.content(theirs)?,
+        );
+        let sides = Sides {
+            base: base.as_ref(),
+            ours: ours.as_ref(),
+            theirs: theirs.as_ref(),
+        };
+        Ok(settle(path, sides, &self.rules, None)?.verdict)
     }
 
     fn item(&self, proposal: &Proposal, change: &ProposedChange, role: Role) -> Item {
@@ -259,20 +256,6 @@ impl<'r> Plan<'r> {
         Ok(())
     }
 
-    /// Settles the change of a path, with the markers that are asked for.
-    fn settle(&self, path: &BStr, sides: Sides<'_>, who: Who<'_>) -> Result<Settled> {
-        let markers = self.markers.map(|style| MergeOptions {
-            style,
-            labels: Labels {
-                ours: "working tree".into(),
-                base: "base".into(),
-                theirs: format!("{} r{}", who.0, who.1).into(),
-            },
-            ..MergeOptions::default()
-        });
-        settle(path, sides, &self.rules, markers.as_ref())
-    }
-
     fn entry(&self, content: &Content) -> Result<Entry> {
         let id = match content.mode {
             GITLINK => crate::git::ObjectId::from_str_ext(
@@ -288,118 +271,6 @@ impl<'r> Plan<'r> {
         })
     }
 
-    /// The two halves of a rename, where they can move the user's own edits along: the user's file
-    /// is still at the old path, and nothing is at the new one. `None` where the halves are planned
-    /// like any other change. The deleted half comes first.
-    fn rename(
-        &mut self,
-        who: Who<'_>,
-        gone: &ProposedChange,
-        come: &ProposedChange,
-    ) -> Result<Option<[Member; 2]>> {
-        if gone.new.is_some() || come.old.is_some() {
-            return Ok(None);
-        }
-        for change in [gone, come] {
-            if self.guard(change)?.is_some() {
-                return Ok(None);
-            }
-        }
-        let base = self.content(gone.old)?;
-        let theirs = self.content(come.new)?;
-        let (old, new) = (gone.path.as_bstr(), come.path.as_bstr());
-        let ours = self.view.look(old, base.as_ref())?;
-        if self.view.look(new, None)? != There::Version(None) {
-            return Ok(None);
-        }
-        let There::Version(ours) = ours else {
-            return Ok(None);
-        };
-        let member = |verdict, result| Member {
-            role: Role::Rename,
-            settled: Settled { verdict, result },
-        };
-        if ours.is_none() {
-            // The user deleted what the agent moved.
-            let refused = Verdict::Refused(Refusal::DeleteEdit);
-            return Ok(Some([member(refused.clone(), None), member(refused, None)]));
-        }
-        let sides = Sides {
-            base: base.as_ref(),
-            ours: ours.as_ref(),
-            theirs: theirs.as_ref(),
-        };
-        let Settled { verdict, result } = self.settle(new, sides, who)?;
-        let verdict = match verdict {
-            // The content is there already, but not at its new path.
-            Verdict::Identical if result == theirs => Verdict::Clean,
-            Verdict::Identical => Verdict::Merged,
-            other => other,
-        };
-        let gone = match &verdict {
-            Verdict::Refused(kind) => member(Verdict::Refused(*kind), None),
-            _ => member(Verdict::Clean, None),
-        };
-        Ok(Some([gone, member(verdict, result)]))
-    }
-
-    fn plain(&mut self, who: Who<'_>, change: &ProposedChange) -> Result<Member> {
-        let refused = |kind| Member {
-            role: Role::Plain,
-            settled: Settled {
-                verdict: Verdict::Refused(kind),
-                result: None,
-            },
-        };
-        if let Some(kind) = self.guard(change)? {
-            return Ok(refused(kind));
-        }
-        let base = self.content(change.old)?;
-        let theirs = self.content(change.new)?;
-        let path = change.path.as_bstr();
-        let likely = base.as_ref().or(theirs.as_ref());
-        let ours = match self.view.look(path, likely)? {
-            There::Version(ours) => ours,
-            There::Folder => return Ok(refused(Refusal::TypeChange)),
-            There::Blocked(kind) => return Ok(refused(kind)),
-        };
-        if ours.is_none() && base.is_some() && self.view.is_sparse(path)? {
-            return Ok(refused(Refusal::Unsupported));
-        }
-        let sides = Sides {
-            base: base.as_ref(),
-            ours: ours.as_ref(),
-            theirs: theirs.as_ref(),
-        };
-        Ok(Member {
-            role: Role::Plain,
-            settled: self.settle(path, sides, who)?,
-        })
-    }
-
-    /// What is refused whatever the contents are.
-    fn guard(&self, change: &ProposedChange) -> Result<Option<Refusal>> {
-        let path = match RepoPath::from_tree(&change.path) {
-            Ok(path) => path,
-            Err(error) => return Ok(Some(error.refusal())),
-        };
-        if let Some(new) = change.new
-            && new.mode == LINK
-        {
-            let target = self.objects.blob(new.id)?;
-            if let Err(error) = workspace::check_link(&path, target.as_bstr()) {
-                return Ok(Some(error.refusal().unwrap_or(Refusal::Escapes)));
-            }
-        }
-        if self.view.is_unmerged(path.as_bstr()) {
-            return Ok(Some(Refusal::Unmerged));
-        }
-        if self.unsaved.contains(path.as_bstr()) {
-            return Ok(Some(Refusal::UnsavedBuffer));
-        }
-        Ok(None)
-    }
-
     fn content(&self, entry: Option<Entry>) -> Result<Option<Content>> {
         let Some(entry) = entry else {
             return Ok(None);
@@ -413,23 +284,6 @@ impl<'r> Plan<'r> {
             bytes,
         }))
     }
-}
-
-/// What a conflict shows, as `merge.conflictStyle` says.
-fn conflict_style(config: &Config) -> Result<Style> {
-    const KEY: &str = "merge.conflictstyle";
-    Ok(match config.string(KEY).as_deref() {
-        None | Some("merge") => Style::Merge,
-        Some("diff3") => Style::Diff3,
-        Some("zdiff3") => Style::Zdiff3,
-        Some(other) => {
-            return Err(Error::from(crate::git::Error::Config {
-                key: KEY.to_owned(),
-                value: other.to_owned(),
-                why: "expected merge, diff3 or zdiff3",
-            }));
-        }
-    })
 }
 
 /// What went wrong in a plan, as the journal's hooks report it.

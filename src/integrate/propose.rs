@@ -178,6 +178,37 @@ fn prepare(
     if let Some(recorded) = changes::find(store, &workspace.agent, workspace.revision())? {
         return Ok(recorded);
     }
+    let mut proposal = difference(store, staging, workspace, chain)?;
+    for change in &mut proposal.changes {
+        change.lines = count(staging.objects(), change.old, change.new)?;
+    }
+    let mut parents = Parents::new(store)?;
+    for need in lineage::of_workspace(workspace)? {
+        proposal.lineage.push(parents.renewed(need)?);
+    }
+    // It may come to it too late: what it was built on is gone already.
+    if let Some((why, _)) = parents.obstacle(&proposal)?
+        && why != Refusal::NeedsParent
+    {
+        lineage::mark(&mut proposal, why);
+    }
+    Ok(proposal)
+}
+
+/// What a workspace would propose as it is, its lines not counted; nothing is recorded.
+pub(super) fn sketch(store: &Store<'_>, workspace: &Workspace) -> Result<Proposal> {
+    let mut staging = Staging::new(store.repository())?;
+    let chain = chain(store, workspace)?;
+    difference(store, &mut staging, workspace, &chain)
+}
+
+/// The difference of a workspace from its base and what was decided since, as a proposal.
+fn difference(
+    store: &Store<'_>,
+    staging: &mut Staging<'_>,
+    workspace: &Workspace,
+    chain: &[Proposal],
+) -> Result<Proposal> {
     let base_tree = base_tree(store, staging, workspace, chain)?;
     let rules = Rules::new(store.repository().config()?)?;
     let rejected: HashSet<(&BStr, Option<Entry>)> = chain
@@ -191,13 +222,8 @@ fn prepare(
         let path = change.path.as_bstr();
         !rules.ignores(path) && !rejected.contains(&(path, change.new))
     });
-    let mut lineage = Vec::new();
-    let mut parents = Parents::new(store)?;
-    for need in lineage::of_workspace(workspace)? {
-        lineage.push(parents.renewed(need)?);
-    }
     let meta = &workspace.meta;
-    let mut proposal = Proposal {
+    Ok(Proposal {
         agent: workspace.agent.clone(),
         revision: workspace.revision(),
         previous: meta.proposal,
@@ -208,21 +234,13 @@ fn prepare(
         commit: None,
         session: meta.session.clone(),
         time: store.now(),
-        lineage,
+        lineage: Vec::new(),
         changes: described(staging.objects(), differences)?,
         extra: Map::new(),
-    };
-    // It may come to it too late: what it was built on is gone already.
-    if let Some((why, _)) = parents.obstacle(&proposal)?
-        && why != Refusal::NeedsParent
-    {
-        let changes = proposal.changes.iter_mut();
-        changes.for_each(|change| change.state = State::Blocked(why));
-    }
-    Ok(proposal)
+    })
 }
 
-/// The changes with their line counts, and with the halves of renames paired.
+/// The changes with the halves of renames paired; the lines are not counted yet.
 fn described(objects: &Objects<'_>, changes: Vec<tree::Change>) -> Result<Vec<ProposedChange>> {
     let mut pairs: HashMap<BString, Pair> = HashMap::new();
     let blobs = Blobs(objects);
@@ -238,20 +256,16 @@ fn described(objects: &Objects<'_>, changes: Vec<tree::Change>) -> Result<Vec<Pr
             pairs.insert(rename.to.clone(), half(&rename.from));
         }
     }
-    changes
-        .into_iter()
-        .map(|change| {
-            Ok(ProposedChange {
-                lines: count(objects, change.old, change.new)?,
-                rename: pairs.remove(&change.path),
-                path: change.path,
-                old: change.old,
-                new: change.new,
-                state: State::Proposed,
-                extra: Map::new(),
-            })
-        })
-        .collect()
+    let described = changes.into_iter().map(|change| ProposedChange {
+        lines: None,
+        rename: pairs.remove(&change.path),
+        path: change.path,
+        old: change.old,
+        new: change.new,
+        state: State::Proposed,
+        extra: Map::new(),
+    });
+    Ok(described.collect())
 }
 
 /// The lines added and deleted between two versions of a path; `None` for binary content.

@@ -134,7 +134,7 @@ fn open_units(proposals: &[Proposal]) -> Vec<(usize, Vec<usize>)> {
 }
 
 /// Joins what hangs together; units and their members stay in order.
-fn units(proposal: &Proposal, members: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn units(proposal: &Proposal, members: &[usize]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
     let by_path: HashMap<&BStr, usize> = members
         .iter()

@@ -116,6 +116,11 @@ impl<'r> View<'r> {
         std::mem::replace(&mut seen.now, There::Version(content))
     }
 
+    /// Forgets what was looked at and what was put.
+    pub(super) fn forget(&mut self) {
+        self.seen.clear();
+    }
+
     /// Takes a [`View::put`] back.
     pub(super) fn put_back(&mut self, path: &BStr, there: There) {
         if let Some(seen) = self.seen.get_mut(path) {
