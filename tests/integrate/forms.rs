@@ -103,36 +103,6 @@ fn a_protected_path_in_a_foreign_tree_is_refused() {
     assert_eq!(verdicts(&accepted), [".relo/x protected_path", "g clean"]);
 }
 
-#[test]
-fn a_large_proposal_is_a_constant_number_of_refs() {
-    let place = Place::new(&[("f", "f\n")]);
-    place.create("a");
-    let edits: Vec<Edit> = (0..3000)
-        .map(|n| write(&format!("d{}/f{n}", n % 30), &format!("{n}\n")))
-        .collect();
-    place.edit("a", &edits);
-    let count = |place: &Place| place.sandbox.git_text(&["for-each-ref"]).lines().count();
-    let before = count(&place);
-    assert_eq!(place.propose("a").changes.len(), 3000);
-    // The branch, the snap, the proposal.
-    assert_eq!(count(&place), before + 3);
-    let accepted = place.accept("a", &[]);
-    assert!(!accepted.is_partial());
-    // The journal entry and the proposal; the workspace's own are gone.
-    assert_eq!(
-        place
-            .sandbox
-            .git_text(&["for-each-ref", "refs/relo"])
-            .lines()
-            .count(),
-        2
-    );
-    assert_eq!(place.read("d7/f2017"), "2017\n");
-    place.undo();
-    assert!(!place.exists("d7"));
-    assert_eq!(place.sandbox.git_text(&["status", "--porcelain"]), "");
-}
-
 /// The whole way, in a repository of another form.
 fn round_trip(place: &Place) {
     place.create("a");

@@ -12,3 +12,4 @@ mod lineage;
 mod merge;
 mod place;
 mod reject;
+mod scale;

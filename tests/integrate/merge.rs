@@ -157,44 +157,6 @@ fn modes_are_kept_and_the_agents_bit_lands() {
 }
 
 #[test]
-fn many_agents_on_one_file() {
-    let lines: String = (0..400).map(|n| format!("{n}\n")).collect();
-    let place = Place::new(&[("f", &lines)]);
-    for n in 0..8 {
-        let agent = format!("a{n}");
-        place.create(&agent);
-        let mine = lines.replace(&format!("\n{}\n", 7 + n * 40), &format!("\nagent {n}\n"));
-        place.write(&agent, "f", &mine);
-        place.propose(&agent);
-    }
-    let accepted = integrate::accept(&place.store(), &all()).unwrap();
-    assert_eq!(accepted.outcomes.len(), 8);
-    assert!(!accepted.is_partial(), "{:?}", verdicts(&accepted));
-    assert_eq!(accepted.released.len(), 8);
-    let text = place.read("f");
-    assert!((0..8).all(|n| text.contains(&format!("\nagent {n}\n"))));
-    // One entry, one undo.
-    place.undo();
-    assert_eq!(place.read("f"), lines);
-    assert_eq!(place.states("a3"), ["r2 f proposed"]);
-    // The same line: one lands, the others are refused and the file is whole.
-    for n in 0..4 {
-        let agent = format!("b{n}");
-        place.create(&agent);
-        place.write(&agent, "f", &lines.replace("\n9\n", &format!("\nb {n}\n")));
-        place.propose(&agent);
-        integrate::reject(&place.store(), &id(&format!("a{n}")), &[]).unwrap();
-        integrate::reject(&place.store(), &id(&format!("a{}", n + 4)), &[]).unwrap();
-    }
-    let accepted = integrate::accept(&place.store(), &all()).unwrap();
-    assert_eq!(
-        verdicts(&accepted),
-        ["f clean", "f conflict", "f conflict", "f conflict"]
-    );
-    assert_eq!(place.read("f"), lines.replace("\n9\n", "\nb 0\n"));
-}
-
-#[test]
 fn union_twice_doubles_nothing() {
     let place = Place::new(&[("log.md", "t\n\n---\nA\n")]);
     place.create("a");
@@ -257,50 +219,4 @@ fn unmerged_sparse_and_unsaved_paths_have_their_own_answers() {
         ["f unmerged", "s unsupported", "u unsaved_buffer"]
     );
     assert_eq!(place.users(), users);
-}
-
-#[test]
-fn a_user_who_saves_in_a_loop_loses_nothing() {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    let place = Place::new(&[("f", TEN)]);
-    let file = place.sandbox.repo().join("f");
-    let spare = place.sandbox.root().join("spare");
-    for round in 0..20 {
-        let agent = format!("a{round}");
-        fs::write(&file, TEN).unwrap();
-        place.create(&agent);
-        place.write(&agent, "f", &ten(9, "agent"));
-        place.propose(&agent);
-        let over = AtomicBool::new(false);
-        let last = std::thread::scope(|scope| {
-            let user = scope.spawn(|| {
-                let mut count = 0;
-                while !over.load(Ordering::Relaxed) || count == 0 {
-                    count += 1;
-                    let text = ten(1, &format!("user {round}.{count}"));
-                    // Half of the editors write in place, half put a new file there.
-                    if count % 2 == 0 {
-                        fs::write(&file, text).unwrap();
-                    } else {
-                        fs::write(&spare, text).unwrap();
-                        fs::rename(&spare, &file).unwrap();
-                    }
-                }
-                count
-            });
-            let accepted = place.accept(&agent, &[]);
-            over.store(true, Ordering::Relaxed);
-            let last = user.join().unwrap();
-            assert_eq!(accepted.outcomes.len(), 1);
-            last
-        });
-        let text = place.read("f");
-        assert!(
-            text.starts_with(&format!("user {round}.{last}\n")),
-            "round {round}: {text}"
-        );
-        assert!(text.ends_with("10\n"), "{text}");
-        // Whatever was decided, the next round starts anew.
-        let _ = integrate::reject(&place.store(), &id(&agent), &[]);
-    }
 }
