@@ -8,8 +8,10 @@ mod common;
 
 mod decide;
 mod forms;
+mod kinds;
 mod lineage;
 mod merge;
 mod place;
+mod radar;
 mod reject;
 mod scale;
