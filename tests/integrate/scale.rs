@@ -5,7 +5,7 @@
 use std::fs;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use git_vws::disk::Point;
 use git_vws::integrate::journal::{self, Outcome};
@@ -36,7 +36,16 @@ fn sixteen_agents_on_one_file_of_two_thousand_lines() {
     let edited = lines.replace("line 1999\n", "user\n");
     expected = expected.replace("line 1999\n", "user\n");
     place.sandbox.write("f", edited.as_bytes());
+    let merges = long().then(|| sixteen_merges(&place));
+    let start = Instant::now();
     let accepted = integrate::accept(&place.store(), &all()).unwrap();
+    let took = start.elapsed();
+    if let Some(merges) = merges {
+        println!("accept --all {took:?}, 16 times git merge {merges:?}");
+        if !cfg!(debug_assertions) {
+            assert!(took < merges / 5, "{took:?} against {merges:?}");
+        }
+    }
     assert_eq!(verdicts(&accepted), ["f merged"; 16]);
     assert_eq!(accepted.released.len(), 16);
     assert_eq!(place.read("f"), expected);
@@ -46,6 +55,22 @@ fn sixteen_agents_on_one_file_of_two_thousand_lines() {
     place.undo();
     assert_eq!(place.read("f"), edited);
     assert_eq!(place.states("a03"), ["r2 f proposed"]);
+}
+
+/// How long git takes to merge the same 16 branches, one after the other, in a clone.
+fn sixteen_merges(place: &Place) -> Duration {
+    let clone = place.sandbox.root().join("clone");
+    let clone = clone.to_str().unwrap();
+    place.sandbox.git(&["clone", "-q", ".", clone]);
+    let start = Instant::now();
+    for n in 0..16 {
+        let branch = format!("origin/relo/a{n:02}");
+        let message = format!("merge {n}");
+        place
+            .sandbox
+            .git(&["-C", clone, "merge", "-q", "-m", &message, &branch]);
+    }
+    start.elapsed()
 }
 
 #[test]
