@@ -10,6 +10,7 @@ pub mod pack;
 pub mod patch;
 pub mod tree;
 
+mod apply;
 mod attributes;
 mod checksum;
 mod config;
@@ -33,6 +34,7 @@ pub(crate) mod scratch;
 mod stale;
 mod status;
 
+pub use apply::{Patched, paths_of_patch};
 pub use attributes::{Conversion, mentions_rewriting};
 pub use config::Config;
 pub use environment::Environment;

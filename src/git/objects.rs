@@ -239,6 +239,18 @@ impl<'r> Staging<'r> {
         }
     }
 
+    /// A commit, staged or published.
+    ///
+    /// # Errors
+    /// As [`Objects::commit`].
+    pub fn read_commit(&self, id: ObjectId) -> Result<Commit> {
+        let data = self.read(id, ObjectKind::Commit)?;
+        parse_commit(&data, self.objects.format()).ok_or_else(|| Error::DamagedObject {
+            id,
+            why: "its header makes no sense".to_owned(),
+        })
+    }
+
     /// Stages a commit with our fixed identity.
     ///
     /// # Errors

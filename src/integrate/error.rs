@@ -45,6 +45,14 @@ pub enum Error {
         /// The path asked for.
         path: BString,
     },
+    /// The workspace was not stacked on the parent that is to be left out.
+    #[error("workspace '{agent}' is not stacked on '{parent}'")]
+    NotOn {
+        /// The workspace.
+        agent: AgentId,
+        /// The parent.
+        parent: AgentId,
+    },
     /// A proposal in the repository makes no sense.
     #[error("proposal '{name}' is damaged: {why}")]
     Damaged {

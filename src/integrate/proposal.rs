@@ -11,6 +11,7 @@ use super::lineage::{self, Need};
 use crate::git::tree::{self, Entry};
 use crate::git::{self, ObjectId, Repository};
 use crate::model::{AgentId, Refusal, Revision};
+use crate::workspace;
 
 /// What has been decided about a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,20 +89,17 @@ impl ProposedChange {
         lineage::id_of(&(agent.clone(), revision, self.path.clone()))
     }
 
-    /// What the change does, as a hash: of the blob `<old mode> <old id> <new mode> <new id>`, a NUL
-    /// and the path, with zeros where nothing is.
+    /// What the change does, as a hash: see [`workspace::patch_hash`].
     ///
     /// # Errors
     /// When it cannot be hashed: out of memory.
     pub fn patch_hash(&self, repository: &Repository) -> git::Result<ObjectId> {
-        let null = "0".repeat(git::hex_len(repository.format()));
-        let side = |entry: Option<Entry>| match entry {
-            Some(entry) => format!("{:06o} {}", entry.mode, entry.id),
-            None => format!("{:06o} {null}", 0),
+        let change = tree::Change {
+            path: self.path.clone(),
+            old: self.old,
+            new: self.new,
         };
-        let mut text = format!("{} {}\0", side(self.old), side(self.new)).into_bytes();
-        text.extend_from_slice(&self.path);
-        repository.hash_blob(&text)
+        workspace::patch_hash(repository, &change)
     }
 
     /// Whether a decision is still to be made.

@@ -16,7 +16,7 @@ use super::supersede::{Outdated, outdated, supersede};
 use super::{Error, Result, Rules, store as changes};
 use crate::git::patch::count_lines;
 use crate::git::tree::{self, Delta, Entry};
-use crate::git::{Expect, Lock, NewCommit, ObjectId, Objects, RefUpdate, Staging};
+use crate::git::{Expect, Lock, ObjectId, Objects, RefUpdate, Staging};
 use crate::layout;
 use crate::model::{AgentId, Refusal, Revision};
 use crate::workspace::{self, Change, Kind, Store, Terms, Workspace, names};
@@ -42,6 +42,7 @@ pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Re
     layout::import(store, agent)?;
     let lock = store.lock(agent)?;
     let workspace = store.load(agent)?;
+    super::stack::check_settled(&workspace)?;
     let chain = chain(store, &workspace)?;
     if let Some(newest) = chain.first()
         && untouched_since(store, &workspace, newest)?
@@ -66,7 +67,7 @@ pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Re
         }
         proposal.base_tree = base_tree(store, staging, &workspace, &chain)?;
         let mut pins = Vec::new();
-        pins.extend(commit(store, staging, &workspace, message)?);
+        pins.extend(store.stage_branch(staging, &workspace, message)?);
         let snap = names::snap(agent, workspace.revision());
         pins.push(RefUpdate::set(snap, Expect::Anything, workspace.commit));
         if proposal.commit.is_none() {
@@ -320,36 +321,6 @@ fn withdraw(
         store.put(staging, &updates)?;
     }
     Ok(())
-}
-
-/// Commits the overlay to the agent's branch, where its tip is another tree.
-fn commit(
-    store: &Store<'_>,
-    staging: &mut Staging<'_>,
-    workspace: &Workspace,
-    message: Option<&BStr>,
-) -> workspace::Result<Option<RefUpdate>> {
-    let name = names::branch(&workspace.agent);
-    let tip = store.repository().refs().find(&name)?;
-    let parent = tip.unwrap_or(workspace.base());
-    if staging.objects().commit(parent)?.tree == workspace.tree && tip.is_some() {
-        return Ok(None);
-    }
-    let mut text = match message {
-        Some(message) => message.to_vec(),
-        None => format!("vws: work of {}", workspace.agent).into_bytes(),
-    };
-    if !text.ends_with(b"\n") {
-        text.push(b'\n');
-    }
-    let id = staging.commit(&NewCommit {
-        tree: workspace.tree,
-        parents: &[parent],
-        time: store.now(),
-        message: &text,
-    })?;
-    let expect = tip.map_or(Expect::Missing, Expect::Is);
-    Ok(Some(RefUpdate::set(name, expect, id)))
 }
 
 /// The proposals of all agents, of one, or one of them, by agent and revision.

@@ -21,6 +21,7 @@ mod admin;
 mod backend;
 mod capture;
 mod checkout;
+mod deliver;
 mod directory;
 mod error;
 mod exclude;
@@ -40,6 +41,7 @@ mod sys;
 
 pub use backend::Choice;
 pub use capture::{Captured, Live, LiveFile, Made, capture_directory, read};
+pub use deliver::import_reference;
 pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
 pub use exec::{Command, ExitKind, Finished, exec};

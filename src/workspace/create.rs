@@ -22,9 +22,9 @@ pub enum From {
 }
 
 /// What a new workspace begins with.
-struct Start {
-    base: ObjectId,
-    tree: ObjectId,
+pub(super) struct Start {
+    pub(super) base: ObjectId,
+    pub(super) tree: ObjectId,
     /// The parents of its first revision.
     parents: Vec<ObjectId>,
     /// The number of its first revision.
@@ -33,11 +33,11 @@ struct Start {
     branch: Option<ObjectId>,
     proposal: Option<Revision>,
     extra: Map<String, Value>,
-    record: Option<Base>,
+    pub(super) record: Option<Base>,
 }
 
 impl Start {
-    fn new(base: ObjectId, tree: ObjectId) -> Self {
+    pub(super) fn new(base: ObjectId, tree: ObjectId) -> Self {
         Start {
             base,
             tree,
@@ -89,8 +89,22 @@ impl Store<'_> {
         self.check_free(agent)?;
         let mut staging = Staging::new(self.repository)?;
         let start = self.start(&mut staging, agent, &new.from)?;
+        self.establish(agent, staging, new, start, |_| ())
+    }
+
+    /// Publishes the first revision of a workspace under a name that was found to be free, on what
+    /// `start` says; where `new` says it starts from does not count any more. `amend` has the last
+    /// word on the metadata. The caller holds the agent's lock.
+    pub(super) fn establish(
+        &self,
+        agent: &AgentId,
+        mut staging: Staging<'_>,
+        new: &NewWorkspace,
+        start: Start,
+        amend: impl FnOnce(&mut Metadata),
+    ) -> Result<Created> {
         let (base, tree) = (start.base, start.tree);
-        let meta = Metadata {
+        let mut meta = Metadata {
             agent: agent.clone(),
             session: new.session.clone(),
             revision: start.revision,
@@ -103,6 +117,7 @@ impl Store<'_> {
             proposal: start.proposal,
             extra: start.extra,
         };
+        amend(&mut meta);
         let message = meta.to_message();
         let commit = staging.commit(&NewCommit {
             tree,
@@ -141,7 +156,13 @@ impl Store<'_> {
         })
     }
 
-    fn start(&self, staging: &mut Staging<'_>, agent: &AgentId, from: &From) -> Result<Start> {
+    /// What a workspace starts from.
+    pub(super) fn start(
+        &self,
+        staging: &mut Staging<'_>,
+        agent: &AgentId,
+        from: &From,
+    ) -> Result<Start> {
         match from {
             From::WorkTree => {
                 let record = self.record_base(staging)?;
@@ -193,7 +214,7 @@ impl Store<'_> {
 
     /// Refuses a name that is taken, that another equals but for case, or whose refs could not be
     /// made beside the user's.
-    fn check_free(&self, agent: &AgentId) -> Result<()> {
+    pub(super) fn check_free(&self, agent: &AgentId) -> Result<()> {
         let refs = self.repository.refs();
         // A damaged one is in no listing, and is not to be built over.
         if self.overlay_ref(agent)?.is_some() {

@@ -84,7 +84,10 @@ impl Store<'_> {
                 editor.apply(staging, edit)?;
             }
             let tree = editor.finish(staging)?;
-            if tree == workspace.tree {
+            // To write what is there already says that a conflict is settled like this.
+            let conflicts = workspace.meta.conflicts();
+            let settles = || editor.touched.iter().any(|path| conflicts.contains(path));
+            if tree == workspace.tree && !settles() {
                 return Ok(None);
             }
             let kind = match edits {

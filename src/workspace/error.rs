@@ -51,6 +51,15 @@ pub enum Error {
         /// Which tree was asked, in words.
         place: String,
     },
+    /// Contents could not be merged.
+    #[error("cannot merge '{path}'")]
+    Merge {
+        /// The path.
+        path: BString,
+        /// Why.
+        #[source]
+        source: git::merge::Error,
+    },
     /// A path cannot be used.
     #[error(transparent)]
     Path(#[from] PathError),

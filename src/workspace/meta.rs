@@ -46,6 +46,8 @@ pub enum Kind {
     Capture,
     /// Edits were taken back to the base.
     Discard,
+    /// Files of another agent were taken over.
+    Import,
     /// A change was rejected.
     Reject,
     /// An earlier revision became current again.
@@ -70,6 +72,7 @@ impl Kind {
             Kind::Rebase => "rebase",
             Kind::Capture => "capture",
             Kind::Discard => "discard",
+            Kind::Import => "import",
             Kind::Reject => "reject",
             Kind::Restore => "restore",
             Kind::Note => "note",

@@ -3,38 +3,54 @@
 //! A [`Store`] is a repository seen as a set of workspaces; a [`Workspace`] is the state of one at
 //! one revision, read once and never changed. All changes go through [`Store::publish`].
 
+mod apply;
 mod base;
+mod branch;
+mod context;
 mod create;
 mod diff;
 mod dispose;
 mod edit;
 mod error;
+mod lineage;
 mod list;
+mod log;
+mod merge;
 mod meta;
 mod mirrored;
 pub mod names;
 mod read;
+mod rebase;
 mod recover;
+mod reference;
 mod revision;
 mod snap;
+mod stack;
 mod sweep;
 mod trash;
 
 pub(crate) use base::max_file_size;
 pub use base::{Base, LeftOut};
+pub use context::{ContextCheck, Freshness};
 pub use create::{Created, From, NewWorkspace};
 pub use dispose::Disposed;
 pub(crate) use edit::check_link;
 pub use edit::{Edit, Editor};
 pub use error::{Error, Result};
+pub use lineage::{Origin, Parent, patch_hash};
 pub use list::Listed;
+pub use log::Logged;
+pub use merge::{Conflict, Keep, Merged, Trees, merge_trees};
 pub use meta::{FORMAT, Kind, Metadata, Mode};
 pub use mirrored::{Difference, Reconciled};
 pub use read::{Found, Side, check_file, list_tree, resolve};
+pub use rebase::{Rebase, Rebased};
 pub use recover::{
     Cleared, Damage, Leftover, LockFile, Moved, RecoverOptions, Recovered, STALE_AFTER,
 };
+pub use reference::{Imported, MAX_PATH_LENGTH, MAX_PATHS, Reference};
 pub use revision::{Amend, Change, Published, Terms};
+pub use stack::{Contribution, Decided, NewStack, NotApplied, Source, Stacked};
 pub use sweep::{Doomed, Inputs, Journalled, Offered, Plan, Policy, Swept, What};
 pub use trash::Trashed;
 

@@ -15,6 +15,7 @@ use bstr::BString;
 
 use super::meta::{Kind, Metadata};
 use super::{Error, Result, Store, Workspace, names};
+use crate::git::tree;
 use crate::git::{self, Expect, Lock, NewCommit, ObjectId, PATIENCE, RefUpdate, Staging, fault};
 use crate::model::{AgentId, Refusal, Revision};
 
@@ -144,7 +145,8 @@ impl Store<'_> {
         }
     }
 
-    fn check(&self, workspace: &Workspace, terms: Terms) -> Result<()> {
+    /// Refuses a write that the state of a workspace, or the writer's own terms, forbid.
+    pub(crate) fn check(&self, workspace: &Workspace, terms: Terms) -> Result<()> {
         let agent = &workspace.agent;
         if let Some(expected) = terms.expect
             && expected != workspace.revision()
@@ -174,6 +176,7 @@ impl Store<'_> {
     ) -> Result<Workspace> {
         let agent = before.agent.clone();
         let mut meta = before.meta.next(change.kind, &change.paths);
+        self.settle_conflicts(&staging, before, &change, &mut meta)?;
         let mut steps = change.pins;
         if let Some(base) = change.base {
             meta.base = base;
@@ -217,6 +220,24 @@ impl Store<'_> {
         };
         self.note(&after);
         Ok(after)
+    }
+
+    /// A conflict that a rebase left is over when its path is written, even with what it holds.
+    fn settle_conflicts(
+        &self,
+        staging: &Staging<'_>,
+        before: &Workspace,
+        change: &Change,
+        meta: &mut Metadata,
+    ) -> Result<()> {
+        let edits = !matches!(change.kind, Kind::Commit | Kind::Note | Kind::Rebase);
+        meta.settle_conflicts(|path| {
+            if edits && change.paths.iter().any(|edited| edited == path) {
+                return Ok(true);
+            }
+            let old = tree::lookup(staging, before.tree, path)?;
+            Ok(old != tree::lookup(staging, change.tree, path)?)
+        })
     }
 
     /// Writes and flushes what is staged, then carries out the ref steps.

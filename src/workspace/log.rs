@@ -1,0 +1,43 @@
+//! The history of a workspace: its revisions, from the current one back to the first.
+//!
+//! Each revision's commit has the one before it as second parent, so the history needs no reflog and
+//! travels with a push.
+
+use super::{Result, Store, Workspace};
+use crate::model::AgentId;
+
+/// One revision in the history of a workspace.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// The state at that revision.
+    pub workspace: Workspace,
+    /// When it was published, in seconds since 1970.
+    pub time: i64,
+}
+
+impl Store<'_> {
+    /// The newest `limit` revisions of a workspace, the current one first.
+    ///
+    /// # Errors
+    /// As [`Store::load`]; [`Error::Damaged`](super::Error::Damaged) when an earlier revision cannot
+    /// be read.
+    pub fn history(&self, agent: &AgentId, limit: usize) -> Result<Vec<Logged>> {
+        let objects = self.repository().objects()?;
+        let mut at = Some(self.load(agent)?);
+        let mut logged = Vec::new();
+        while let Some(workspace) = at.take() {
+            if logged.len() == limit {
+                break;
+            }
+            let commit = objects.commit(workspace.commit)?;
+            if let Some(before) = commit.parents.get(1) {
+                at = Some(self.read_revision(agent, *before)?);
+            }
+            logged.push(Logged {
+                workspace,
+                time: commit.time,
+            });
+        }
+        Ok(logged)
+    }
+}
