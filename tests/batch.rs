@@ -203,11 +203,11 @@ fn edits_and_reads_in_lines() {
     tree <oid>
 
 
-    0 context 112
-    agent a
-    base <oid>
-    revision 8
-    tree <oid>
+    0 context 144
+    agent-id a
+    base-commit <oid>
+    overlay-revision 8
+    effective-tree-oid <oid>
 
 
     0 dispose 68
@@ -415,11 +415,11 @@ fn begin_makes_one_revision_that_is_seen_before_it_is_there() {
     tree <oid>
 
 
-    0 context 112
-    agent a
-    base <oid>
-    revision 2
-    tree <oid>
+    0 context 144
+    agent-id a
+    base-commit <oid>
+    overlay-revision 2
+    effective-tree-oid <oid>
 
 
     0 begin 2 0

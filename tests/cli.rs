@@ -88,6 +88,8 @@ fn help_goes_to_stdout() {
       rename   Give a file or folder another name
       chmod    Set or clear a file's executable bit
       symlink  Make a symbolic link
+      apply    Apply a patch from standard input
+      commit   Commit the overlay to the agent's branch
       discard  Take edits back to the base
       restore  Make an earlier revision current again
       dispose  Let a workspace go

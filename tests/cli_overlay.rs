@@ -101,7 +101,7 @@ fn create_from_a_commit() {
     $ overlay create d --from=a@2
     --- stderr
     fatal: workspace 'a' has no revision 2
-    hint: 'git log refs/relo/vws/a/overlay' shows its revisions
+    hint: 'git vws log a' shows its revisions
     exit: 128
     $ overlay create d --mode=worktree
     --- stderr
@@ -247,15 +247,15 @@ fn list_and_show() {
     exit: 128
     ");
     assert_snapshot!(sandbox.vws(&["context", "a"]), @"
-    agent a
-    base <oid:1>
-    revision 2
-    tree <oid:2>
+    agent-id a
+    base-commit <oid:1>
+    overlay-revision 2
+    effective-tree-oid <oid:2>
 
     exit: 0
     ");
     assert_snapshot!(sandbox.vws(&["context", "a", "--json"]), @r#"
-    {"v":1,"agent":"a","base":"<oid:1>","revision":2,"tree":"<oid:2>"}
+    {"v":1,"agentId":"a","baseCommit":"<oid:1>","overlayRevision":2,"effectiveTreeOid":"<oid:2>"}
     exit: 0
     "#);
 }
@@ -452,7 +452,7 @@ fn refusals_leave_everything_as_it_was() {
     $ overlay restore a 9
     --- stderr
     fatal: workspace 'a' has no revision 9
-    hint: 'git log refs/relo/vws/a/overlay' shows its revisions
+    hint: 'git vws log a' shows its revisions
     exit: 128
     $ overlay discard a nope
     --- stderr
@@ -466,7 +466,7 @@ fn refusals_leave_everything_as_it_was() {
     $ snap --drop=1 a
     --- stderr
     fatal: workspace 'a' has no revision 1
-    hint: 'git log refs/relo/vws/a/overlay' shows its revisions
+    hint: 'git vws log a' shows its revisions
     exit: 128
     ");
     sandbox.git(&[

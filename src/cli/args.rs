@@ -25,6 +25,11 @@ pub(crate) struct FormArgs {
 }
 
 impl FormArgs {
+    /// Whether a person may be reading.
+    pub(crate) fn is_lines(self) -> bool {
+        self.form() == Form::Lines
+    }
+
     pub(crate) fn form(self) -> Form {
         match (self.nul, self.json) {
             (true, _) => Form::Nul,

@@ -12,12 +12,16 @@ mod conflicts;
 mod context;
 mod directory;
 mod exec;
+mod graph;
 mod journal;
+mod log;
 mod overlay;
+mod reference;
 mod reject;
 mod report;
 mod session;
 mod snap;
+mod stack;
 mod usage;
 
 use std::panic::PanicHookInfo;
@@ -53,6 +57,18 @@ enum Command {
     Snap(snap::Args),
     /// Print what answers about a workspace are based on
     Context(context::Args),
+    /// Make a workspace on the unaccepted work of others
+    Stack(stack::StackArgs),
+    /// Move a workspace to exactly this base
+    Recut(stack::RecutArgs),
+    /// Move a workspace, with what it was stacked on, to another base
+    RebaseOnto(stack::RebaseArgs),
+    /// Print a pointer to files that an agent changed
+    Reference(reference::ReferenceArgs),
+    /// Take over files that a reference points to
+    Import(reference::ImportArgs),
+    /// List the revisions of a workspace
+    Log(log::Args),
     /// Carry out many commands in one process
     Batch(batch::Args),
     /// Lay out a directory for tools
@@ -124,6 +140,12 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Base(args) => base::run(args, &session),
         Command::Snap(args) => snap::run(args, &session),
         Command::Context(args) => context::run(args, &session),
+        Command::Stack(args) => stack::stack(args, &session),
+        Command::Recut(args) => stack::recut(args, &session),
+        Command::RebaseOnto(args) => stack::rebase_onto(args, &session),
+        Command::Reference(args) => reference::reference(args, &session),
+        Command::Import(args) => reference::import(args, &session),
+        Command::Log(args) => log::run(args, &session),
         Command::Batch(args) => batch::run(args, &session),
         Command::Materialize(args) => directory::materialize(args, &session),
         Command::Capture(args) => directory::capture(args, &session),

@@ -186,6 +186,9 @@ fn integrate_failed(error: &integrate::Error) -> Report {
         integrate::Error::NoProposal { agent, .. } => failed(Some(&format!(
             "'git vws propose {agent}' makes one, 'git vws changes' shows all"
         ))),
+        integrate::Error::NotOn { agent, .. } => failed(Some(&format!(
+            "'git vws stack --status {agent}' shows what it was stacked on"
+        ))),
         integrate::Error::NoChange { agent, .. } => failed(Some(&format!(
             "'git vws changes {agent}' shows what is proposed"
         ))),
@@ -214,9 +217,9 @@ fn workspace_failed(error: &workspace::Error) -> Report {
         workspace::Error::RefInTheWay { blocking, .. } => failed(Some(&format!(
             "rename it ('git branch -m'), or take another agent id: '{blocking}' leaves no room"
         ))),
-        workspace::Error::NoRevision { agent, .. } => failed(Some(&format!(
-            "'git log refs/relo/vws/{agent}/overlay' shows its revisions"
-        ))),
+        workspace::Error::NoRevision { agent, .. } => {
+            failed(Some(&format!("'git vws log {agent}' shows its revisions")))
+        }
         workspace::Error::Unsteady { .. } => failed(Some(
             "try again when nothing writes to the working tree, or name a commit with --base",
         )),

@@ -25,9 +25,9 @@ the whole job
 a workspace: an agent's own view of this repository, no files on disk
    overlay create | list | show | discard | restore | dispose
    overlay ls | stat | read | diff
-   overlay write | delete | rename | chmod | symlink
-   propose <agent>              offer what the agent made
-   snap <agent>                 pin a revision
+   overlay write | delete | rename | chmod | symlink | apply | commit
+   propose | snap | log         offer, pin, list its revisions
+   stack | recut | rebase-onto | reference | import   build on others' work
 
 a directory, while a tool needs one
    exec <agent> -- <command>    lay out, run, capture, remove
@@ -186,7 +186,7 @@ mod tests {
         for one in all.get_subcommands() {
             let name = one.get_name();
             let words = |name: &str| {
-                HELP.split(|c: char| !c.is_ascii_lowercase())
+                HELP.split(|c: char| !c.is_ascii_lowercase() && c != '-')
                     .any(|word| word == name)
             };
             assert!(words(name), "{name}");

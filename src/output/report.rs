@@ -4,8 +4,12 @@
 use super::{Record, Value};
 use crate::git::tree::{self, Change, Entry};
 use crate::git::{ObjectFormat, ObjectId};
+use crate::integrate::{Below, Node};
 use crate::model::{AgentId, Revision};
-use crate::workspace::{Base, Created, Disposed, Found, LeftOut, Listed, Published, Workspace};
+use crate::workspace::{
+    Base, Conflict, Created, Disposed, Found, Freshness, LeftOut, Listed, Logged, NotApplied,
+    Parent, Published, Rebased, Stacked, Workspace,
+};
 
 /// A path that was left out, and why: `<kind> <path>`.
 pub fn left_out(left_out: &LeftOut) -> Value {
@@ -119,10 +123,135 @@ pub fn snap(agent: &AgentId, revision: Revision, commit: ObjectId) -> Record {
 /// What answers about a workspace are based on.
 pub fn context(workspace: &Workspace) -> Record {
     Record::new()
+        .with("agent-id", &workspace.agent)
+        .with("base-commit", workspace.base())
+        .with("overlay-revision", workspace.revision())
+        .with("effective-tree-oid", workspace.tree)
+}
+
+/// What became of a file that somebody read.
+pub fn freshness(state: Freshness, blob: ObjectId, path: &bstr::BString) -> Record {
+    Record::new()
+        .with("state", state.as_str())
+        .with("blob", blob)
+        .with("path", path)
+}
+
+/// A workspace that was stacked on others, or why it was not.
+pub fn stacked(agent: &AgentId, stacked: &Stacked) -> Record {
+    let workspace = stacked.workspace.as_ref();
+    let conflicts = stacked.left_out.iter().flat_map(conflicts_of);
+    Record::new()
+        .with("agent", agent)
+        .maybe("revision", workspace.map(Workspace::revision))
+        .maybe("commit", workspace.map(|workspace| workspace.commit))
+        .maybe("base", workspace.map(Workspace::base))
+        .maybe("tree", workspace.map(|workspace| workspace.tree))
+        .flag("read-only", workspace.is_some_and(|w| w.meta.read_only))
+        .list("parent", "parents", stacked.parents.iter().map(parent))
+        .list(
+            "left-out",
+            "left-out",
+            stacked.left_out.iter().map(|l| &l.agent),
+        )
+        .list("conflict", "conflicts", conflicts)
+}
+
+/// A workspace after its move to another base.
+pub fn rebased(rebased: &Rebased) -> Record {
+    let own = rebased
+        .conflicts
+        .iter()
+        .map(|c| conflict(&rebased.published.workspace.agent, c));
+    let conflicts = rebased.left_out.iter().flat_map(conflicts_of).chain(own);
+    let workspace = &rebased.published.workspace;
+    Record::new()
         .with("agent", &workspace.agent)
-        .with("base", workspace.base())
         .with("revision", workspace.revision())
+        .with("commit", workspace.commit)
+        .with("base", workspace.base())
         .with("tree", workspace.tree)
+        .flag("unchanged", !rebased.published.changed)
+        .list("parent", "parents", rebased.parents.iter().map(parent))
+        .list(
+            "left-out",
+            "left-out",
+            rebased.left_out.iter().map(|l| &l.agent),
+        )
+        .list("conflict", "conflicts", conflicts)
+}
+
+fn parent(parent: &Parent) -> Value {
+    Value::Group(vec![
+        ("agent", (&parent.agent).into()),
+        ("revision", parent.revision.into()),
+        ("commit", parent.commit.into()),
+    ])
+}
+
+fn conflicts_of(left: &NotApplied) -> impl Iterator<Item = Value> {
+    left.conflicts.iter().map(|c| conflict(&left.culprit, c))
+}
+
+/// A conflict, and whose edits are in it: `<agent> <kind> <path>`.
+fn conflict(agent: &AgentId, conflict: &Conflict) -> Value {
+    Value::Group(vec![
+        ("agent", agent.into()),
+        ("kind", conflict.kind.as_str().into()),
+        ("path", (&conflict.path).into()),
+    ])
+}
+
+/// How a workspace stands to one that it was stacked on.
+pub fn standing(agent: &AgentId, below: &Below) -> Record {
+    Record::new()
+        .with("agent", agent)
+        .with("parent", &below.parent.agent)
+        .with("state", below.standing.as_str())
+        .with("revision", below.parent.revision)
+        .maybe("now", below.now)
+        .with("commit", below.parent.commit)
+}
+
+/// A workspace in the graph of all.
+pub fn node(node: &Node) -> Record {
+    let workspace = node.workspace.as_ref();
+    let count = |state: &str| node.states.get(state).copied().unwrap_or(0);
+    let conflicts = workspace.map(|w| w.meta.conflicts()).unwrap_or_default();
+    let below = node.below.iter().map(|below| {
+        Value::Group(vec![
+            ("agent", (&below.parent.agent).into()),
+            ("revision", below.parent.revision.into()),
+            ("state", below.standing.as_str().into()),
+        ])
+    });
+    Record::new()
+        .with("agent", &node.agent)
+        .maybe("revision", workspace.map(Workspace::revision))
+        .maybe("base", workspace.map(Workspace::base))
+        .list("parent", "parents", below)
+        .with("changes", node.changes)
+        .with("proposed", count("proposed"))
+        .with("accepted", count("accepted"))
+        .with("rejected", count("rejected"))
+        .list("conflict", "conflicts", &conflicts)
+        .flag("open", node.open)
+        .flag("damaged", workspace.is_none())
+}
+
+/// One revision in the history of a workspace.
+pub fn logged(logged: &Logged) -> Record {
+    let workspace = &logged.workspace;
+    let meta = &workspace.meta;
+    Record::new()
+        .with("revision", workspace.revision())
+        .with("commit", workspace.commit)
+        .with("kind", meta.kind.as_str())
+        .with("time", u64::try_from(logged.time).unwrap_or(0))
+        .with("tree", workspace.tree)
+        .with("base", workspace.base())
+        .with("path-count", meta.path_count)
+        .list("path", "paths", &meta.paths)
 }
 
 /// What is at a path, with its size.

@@ -1,7 +1,7 @@
 //! Proposing, accepting, rejecting and undoing through the library, in real repositories, with `git`
 //! as the witness: what is reachable, what the user's index and branches say, what is on disk.
 
-#![allow(clippy::unwrap_used, unreachable_pub)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, unreachable_pub)]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,14 +1,18 @@
-//! `git vws overlay discard`, `restore` and `dispose`: back, and away.
+//! `git vws overlay apply`, `commit`, `discard`, `restore` and `dispose`: what concerns a workspace as a
+//! whole.
 
 use std::ffi::OsString;
 
+use bstr::BStr;
+use git_vws::layout;
 use git_vws::model::{AgentId, Refusal, Revision};
 use git_vws::output::Record;
+use git_vws::workspace::names;
 
 use super::args::{self, ExpectArgs, FormArgs};
 use super::edit::record;
 use crate::cli::report::Failure;
-use crate::cli::session::Session;
+use crate::cli::session::{Session, read_input};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct DiscardArgs {
@@ -48,6 +52,54 @@ pub(crate) struct DisposeArgs {
     /// The workspace
     #[arg(value_name = "agent")]
     agent: AgentId,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ApplyArgs {
+    #[command(flatten)]
+    form: FormArgs,
+    #[command(flatten)]
+    expect: ExpectArgs,
+    /// The workspace
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CommitArgs {
+    #[command(flatten)]
+    form: FormArgs,
+    #[command(flatten)]
+    expect: ExpectArgs,
+    /// The message of the commit
+    #[arg(short, long, value_name = "message")]
+    message: Option<String>,
+    /// The workspace
+    #[arg(value_name = "agent")]
+    agent: AgentId,
+}
+
+pub(crate) fn apply(args: &ApplyArgs, session: &Session) -> Result<(), Failure> {
+    let mut out = session.printer(args.form.form())?;
+    // Whoever is told "no workspace" need not have sent the patch.
+    session.store().load(&args.agent)?;
+    let terms = args.expect.terms();
+    let published = session.store().apply(&args.agent, terms, &read_input()?)?;
+    out.record(&record(&published))?;
+    Ok(out.finish()?)
+}
+
+pub(crate) fn commit(args: &CommitArgs, session: &Session) -> Result<(), Failure> {
+    let mut out = session.printer(args.form.form())?;
+    let store = session.store();
+    layout::import(&store, &args.agent)?;
+    let (terms, message) = (args.expect.terms(), args.message.as_deref().map(BStr::new));
+    let published = store.commit_overlay(&args.agent, terms, message)?;
+    let branch = names::branch(&args.agent);
+    let tip = session.repository().refs().find(&branch)?;
+    let record = record(&published).with("branch", branch);
+    out.record(&record.maybe("branch-commit", tip))?;
+    Ok(out.finish()?)
 }
 
 pub(crate) fn discard(args: &DiscardArgs, session: &Session) -> Result<(), Failure> {

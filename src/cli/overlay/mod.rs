@@ -39,6 +39,10 @@ pub(crate) enum Command {
     Chmod(edit::ChmodArgs),
     /// Make a symbolic link
     Symlink(edit::SymlinkArgs),
+    /// Apply a patch from standard input
+    Apply(life::ApplyArgs),
+    /// Commit the overlay to the agent's branch
+    Commit(life::CommitArgs),
     /// Take edits back to the base
     Discard(life::DiscardArgs),
     /// Make an earlier revision current again
@@ -61,6 +65,8 @@ pub(crate) fn run(command: &Command, session: &Session) -> Result<(), Failure> {
         Command::Rename(args) => edit::rename(args, session),
         Command::Chmod(args) => edit::chmod(args, session),
         Command::Symlink(args) => edit::symlink(args, session),
+        Command::Apply(args) => life::apply(args, session),
+        Command::Commit(args) => life::commit(args, session),
         Command::Discard(args) => life::discard(args, session),
         Command::Restore(args) => life::restore(args, session),
         Command::Dispose(args) => life::dispose(args, session),
