@@ -332,7 +332,7 @@ fn accept_from_the_bottom(place: &Place, mut between: impl FnMut(&str)) {
             accepted
                 .outcomes
                 .iter()
-                .all(|o| o.result.is_some() == !gone(&o.path))
+                .all(|o| o.result.is_some() != gone(&o.path))
         );
         assert!(!place.has_workspace(agent));
         between(agent);
