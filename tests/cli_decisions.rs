@@ -1,5 +1,6 @@
 //! Decisions at the command line: conflicts seen and marked, patches for reviewers, what was built on
 //! other agents' work.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
