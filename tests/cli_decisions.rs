@@ -2,6 +2,8 @@
 //! other agents' work.
 #![allow(clippy::unwrap_used)]
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::Sandbox;

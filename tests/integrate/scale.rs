@@ -2,6 +2,11 @@
 //!
 //! `GIT_VWS_TEST_LONG=1` makes the rounds as many as the design promises; else a few of each.
 
+#![allow(
+    clippy::print_stdout,
+    reason = "what was measured is for whoever runs it"
+)]
+
 use std::fs;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
