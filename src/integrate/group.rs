@@ -126,6 +126,7 @@ impl Graph<'_, '_> {
         let needs: Vec<Need> = self.parents.needs(&self.proposals[at]).cloned().collect();
         let mut units = HashSet::new();
         for need in needs {
+            let need = self.parents.renewed(need)?;
             if self.parents.standing(&need)? == Standing::Met {
                 continue;
             }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::decide::{Decision, Next};
 use super::proposal::{Proposal, State};
-use super::{Error, Result, store as changes};
+use super::{Error, Result, Rules, store as changes};
 use crate::git::ObjectId;
 use crate::model::{AgentId, Refusal, Revision, json_path, path_from_json};
 use crate::workspace::{self, Store, Workspace};
@@ -89,7 +89,8 @@ pub(super) fn list_from_json(list: &Value) -> Option<Vec<Need>> {
     list.as_array()?.iter().map(Need::from_json).collect()
 }
 
-/// The changes that a workspace was built on, as its metadata say.
+/// The changes that a workspace was built on, as its metadata say. What came by a change reference is
+/// the workspace's own by now, and needs nobody.
 ///
 /// # Errors
 /// [`workspace::Error::Damaged`]: what cannot be read is not taken for nothing.
@@ -97,7 +98,12 @@ pub(super) fn of_workspace(workspace: &Workspace) -> Result<Vec<Need>> {
     let Some(list) = workspace.meta.extra.get(KEY) else {
         return Ok(Vec::new());
     };
-    list_from_json(list).ok_or_else(|| {
+    let imported = |entry: &&Value| entry.get("import").and_then(Value::as_bool) == Some(true);
+    let needs = list.as_array().map(|list| {
+        let needs = list.iter().filter(|entry| !imported(entry));
+        needs.map(Need::from_json).collect::<Option<Vec<Need>>>()
+    });
+    needs.flatten().ok_or_else(|| {
         Error::from(workspace::Error::Damaged {
             what: format!("workspace '{}'", workspace.agent),
             why: "its lineage makes no sense".to_owned(),
@@ -123,7 +129,10 @@ pub(super) type Obstacle = (Refusal, BString);
 pub(super) struct Parents<'s, 'r> {
     store: &'s Store<'r>,
     enforced: bool,
+    rules: Rules,
     known: HashMap<(AgentId, Revision), Option<Rc<Proposal>>>,
+    /// By agent: the revisions of all its proposals.
+    revisions: HashMap<AgentId, Rc<[Revision]>>,
 }
 
 impl<'s, 'r> Parents<'s, 'r> {
@@ -132,7 +141,9 @@ impl<'s, 'r> Parents<'s, 'r> {
         Ok(Parents {
             store,
             enforced: setting.unwrap_or(true),
+            rules: Rules::new(store.repository().config()?)?,
             known: HashMap::new(),
+            revisions: HashMap::new(),
         })
     }
 
@@ -164,16 +175,36 @@ impl<'s, 'r> Parents<'s, 'r> {
 
     /// Where a need stands.
     pub(super) fn standing(&mut self, need: &Need) -> Result<Standing> {
-        let parent = self.find(&need.agent, need.proposal)?;
-        let change = parent.as_ref().and_then(|p| p.change(&need.path));
-        Ok(match change.map(|change| change.state) {
-            Some(State::Accepted { .. }) => Standing::Met,
+        // What is never offered is nothing to wait for.
+        if self.rules.ignores(need.path.as_bstr()) {
+            return Ok(Standing::Met);
+        }
+        let Some(parent) = self.find(&need.agent, need.proposal)? else {
+            // Not proposed yet; proposed in another state; or swept, and nobody can tell.
+            let revisions = self.revisions(&need.agent)?;
+            return Ok(Standing::Lost(
+                match revisions.iter().any(|later| *later > need.proposal) {
+                    true => Refusal::ParentSuperseded,
+                    false => Refusal::NeedsParent,
+                },
+            ));
+        };
+        Ok(match parent.change(&need.path).map(|change| change.state) {
+            Some(State::Accepted { .. }) | None => Standing::Met,
             Some(State::Proposed | State::Blocked(_)) => Standing::Open,
             Some(State::Rejected) => Standing::Lost(Refusal::ParentRejected),
             Some(State::Superseded) => Standing::Lost(Refusal::ParentSuperseded),
-            // Swept: nobody can tell whether it was accepted.
-            None => Standing::Lost(Refusal::NeedsParent),
         })
+    }
+
+    fn revisions(&mut self, agent: &AgentId) -> Result<Rc<[Revision]>> {
+        if let Some(known) = self.revisions.get(agent) {
+            return Ok(known.clone());
+        }
+        let heads = changes::heads(self.store, Some(agent))?;
+        let revisions: Rc<[Revision]> = heads.iter().map(|head| head.revision).collect();
+        self.revisions.insert(agent.clone(), revisions.clone());
+        Ok(revisions)
     }
 
     /// Why a proposal can never be accepted as it is: a parent of it, or of a parent, was rejected or
@@ -190,10 +221,11 @@ impl<'s, 'r> Parents<'s, 'r> {
         if !visited.insert((proposal.agent.clone(), proposal.revision)) {
             return Ok(None);
         }
-        let needs: Vec<&Need> = self.needs(proposal).collect();
+        let needs: Vec<Need> = self.needs(proposal).cloned().collect();
         let mut open: Vec<(AgentId, Revision)> = Vec::new();
         for need in needs {
-            match self.standing(need)? {
+            let need = self.renewed(need)?;
+            match self.standing(&need)? {
                 Standing::Met => {}
                 Standing::Lost(kind) => return Ok(Some((kind, need.id()))),
                 Standing::Open => open.push((need.agent.clone(), need.proposal)),
@@ -211,23 +243,22 @@ impl<'s, 'r> Parents<'s, 'r> {
     }
 
     /// A need, or what has taken its place: the newest change of the same path that the same agent
-    /// has proposed since.
+    /// has proposed since. A workspace may be built on before it is proposed, and edited further.
     pub(super) fn renewed(&mut self, need: Need) -> Result<Need> {
         if self.standing(&need)? != Standing::Lost(Refusal::ParentSuperseded) {
             return Ok(need);
         }
-        let heads = changes::heads(self.store, Some(&need.agent))?;
-        for head in heads.iter().rev() {
-            if head.revision <= need.proposal {
+        for revision in self.revisions(&need.agent)?.iter().rev() {
+            if *revision <= need.proposal {
                 break;
             }
-            let Some(later) = self.find(&need.agent, head.revision)? else {
+            let Some(later) = self.find(&need.agent, *revision)? else {
                 continue;
             };
             let change = later.change(&need.path);
             if let Some(change) = change.filter(|change| change.state != State::Superseded) {
                 return Ok(Need {
-                    proposal: head.revision,
+                    proposal: *revision,
                     patch_hash: change.patch_hash(self.store.repository())?.to_string(),
                     ..need
                 });
@@ -237,12 +268,19 @@ impl<'s, 'r> Parents<'s, 'r> {
     }
 }
 
-/// The proposals with undecided changes and a lineage.
+/// The proposals with undecided changes and a lineage, what they need under its present name.
 pub(super) fn dependents(store: &Store<'_>) -> Result<Vec<Proposal>> {
     let heads = changes::heads(store, None)?;
     let open = heads.into_iter().filter(|h| h.undecided > 0 && h.lineage);
-    open.map(|head| changes::load(store, &head.agent, head.revision))
-        .collect()
+    let mut parents = Parents::new(store)?;
+    open.map(|head| {
+        let mut proposal = changes::load(store, &head.agent, head.revision)?;
+        for need in &mut proposal.lineage {
+            *need = parents.renewed(need.clone())?;
+        }
+        Ok(proposal)
+    })
+    .collect()
 }
 
 /// The decisions that mark as blocked whatever rests on the given changes, which are rejected, and

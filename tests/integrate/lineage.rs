@@ -480,3 +480,72 @@ fn two_that_need_each_other_land_together_or_not_at_all() {
     assert!(!accepted.is_partial());
     assert_eq!(place.read("nd"), "d\n");
 }
+
+/// Writes down by hand what a workspace was built on.
+fn rest_on(place: &Place, child: &str, lineage: serde_json::Value) {
+    place
+        .store()
+        .publish(&id(child), Terms::default(), |current, _| {
+            let mut change = Change::new(Kind::Note, Vec::new(), current.tree);
+            let lineage = lineage.clone();
+            change.amend = Some(Box::new(move |meta| {
+                meta.extra.insert("lineage".to_owned(), lineage);
+            }));
+            Ok(Some(change))
+        })
+        .unwrap();
+}
+
+fn need(agent: &str, proposal: u64, path: &str) -> serde_json::Value {
+    let hash = "0".repeat(40);
+    serde_json::json!({"agent": agent, "proposal": proposal, "path": path, "patchHash": hash})
+}
+
+#[test]
+fn a_parent_that_proposes_later_and_after_more_edits_is_found() {
+    let place = Place::new(&[("f", "f\n")]);
+    place.create("a");
+    place.edit(
+        "a",
+        &[write("pa", "a\n"), write("obj/x.o", "never offered\n")],
+    );
+    place.create("b");
+    let lineage = serde_json::json!([need("a", 2, "pa"), need("a", 2, "obj/x.o")]);
+    rest_on(&place, "b", lineage);
+    place.write("b", "pb", "b\n");
+    place.propose("b");
+    assert_eq!(
+        told(&place.with_parents("b", &[])),
+        ["b:pb needs_parent a/2:pa"]
+    );
+    // Revision 2 is never proposed: there was one more edit.
+    place.write("a", "pa", "a again\n");
+    assert_eq!(place.propose("a").revision.get(), 3);
+    assert_eq!(told(&place.accept("b", &[])), ["b:pb needs_parent a/3:pa"]);
+    let both = place.with_parents("b", &[]);
+    assert_eq!(told(&both), ["a:pa clean", "b:pb clean"]);
+    place.undo();
+    place.reject("a", &["pa"]);
+    assert!(place.states("b").iter().all(|s| s.ends_with("blocked")));
+    assert_eq!(
+        told(&place.accept("b", &[])),
+        ["b:pb parent_rejected a/3:pa"]
+    );
+}
+
+#[test]
+fn what_was_imported_needs_nobody_and_nonsense_is_no_lineage() {
+    let place = Place::new(&[("f", "f\n")]);
+    place.create("b");
+    let mut entry = need("a", 2, "pa");
+    entry["import"] = true.into();
+    rest_on(&place, "b", serde_json::json!([entry]));
+    place.write("b", "pb", "b\n");
+    assert!(place.propose("b").lineage.is_empty());
+    assert_eq!(told(&place.accept("b", &[])), ["b:pb clean"]);
+    place.create("c");
+    rest_on(&place, "c", serde_json::json!([{"agent": "a"}]));
+    place.write("c", "pc", "c\n");
+    let error = integrate::propose(&place.store(), &id("c"), None).unwrap_err();
+    assert!(error.to_string().contains("lineage"), "{error}");
+}
