@@ -37,7 +37,7 @@ impl Session<'_, '_> {
             }
         };
         workspace::check_file(path, entry)?;
-        let bytes = view.blob(entry.id)?;
+        let bytes = view.blob_at(path.as_bstr(), entry.id)?;
         Ok(Answer::done(command, Body::Content(bytes))
             .with("mode", format!("{:06o}", entry.mode))
             .with("oid", entry.id.to_string()))

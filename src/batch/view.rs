@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::request::DiffForm;
 use crate::git::patch::{self, PatchOptions};
@@ -39,6 +39,14 @@ impl View<'_, '_> {
         Ok(match self {
             View::Published(objects) => objects.blob(id)?,
             View::Pending(staging) => staging.read(id, ObjectKind::Blob)?,
+        })
+    }
+
+    /// As [`View::blob`], for the blob at a path, which an error then names.
+    pub(super) fn blob_at(&self, path: &BStr, id: ObjectId) -> Result<Vec<u8>> {
+        Ok(match self {
+            View::Published(objects) => objects.blob_at(path, id)?,
+            View::Pending(_) => self.blob(id)?,
         })
     }
 

@@ -42,19 +42,34 @@ impl Repository {
     /// # Errors
     /// [`Error::Io`] when such a file is there and cannot be read.
     pub fn rewrites_everywhere(&self) -> Result<bool> {
-        let config = self.config()?;
-        if self.normalises()? || config.string("attr.tree").is_some() {
-            return Ok(true);
+        Ok(self.rewriting_from_outside()?.is_some())
+    }
+
+    /// The first setting or attribute file outside of any working tree that could make git rewrite
+    /// content, in words.
+    ///
+    /// # Errors
+    /// As [`Repository::rewrites_everywhere`].
+    pub fn rewriting_from_outside(&self) -> Result<Option<String>> {
+        for (rewrites, key) in [
+            (self.normalises()?, "core.autocrlf"),
+            (self.config()?.string("attr.tree").is_some(), "attr.tree"),
+        ] {
+            if rewrites {
+                return Ok(Some(format!("'{key}' is set")));
+            }
         }
         for file in self.attribute_files() {
             match std::fs::read(&file) {
-                Ok(text) if mentions_rewriting(&text) => return Ok(true),
+                Ok(text) if mentions_rewriting(&text) => {
+                    return Ok(Some(format!("'{}' speaks of it", file.display())));
+                }
                 Ok(_) => {}
                 Err(e) if is_absent(&e) => {}
                 Err(e) => return Err(Error::io("read", file, e)),
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// The attribute files that hold for every working tree, whether they exist or not.

@@ -90,6 +90,30 @@ impl Config {
         );
         values
     }
+
+    /// Whether a remote promises objects that are missing here: a partial clone. Clones of git
+    /// before 2.24 say so in `extensions.partialClone`, later ones with each remote.
+    pub(super) fn has_promisor(&self) -> bool {
+        let is_promise = |key: &str| key.starts_with("remote.") && key.ends_with(".promisor");
+        let is_true = |key: &str| self.bool(key).is_ok_and(|set| set == Some(true));
+        if self.string("extensions.partialclone").is_some()
+            || self
+                .overrides
+                .iter()
+                .any(|(key, _)| is_promise(key) && is_true(key))
+        {
+            return true;
+        }
+        let Ok(mut entries) = self.files.entries(Some(r"^remote\..*\.promisor$")) else {
+            return false;
+        };
+        while let Some(Ok(entry)) = entries.next() {
+            if entry.name().is_ok_and(is_true) {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 /// Lower-cases the parts of a key that git folds: the section and the name, not the subsection.

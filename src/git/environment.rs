@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// Environment variables and the current directory, as the caller has them.
@@ -22,6 +23,22 @@ impl Environment {
         self.variables
             .get(OsStr::new(name))
             .map(OsString::as_os_str)
+    }
+
+    /// The value of `GIT_ALTERNATE_OBJECT_DIRECTORIES` with its relative folders taken from the
+    /// current directory. Folders in git's quotes are left as they are.
+    pub fn alternates(&self) -> Option<OsString> {
+        let value = self.get("GIT_ALTERNATE_OBJECT_DIRECTORIES")?;
+        let folders = value.as_bytes().split(|b| *b == b':').map(|folder| {
+            if folder.is_empty() || folder.contains(&b'"') {
+                folder.to_vec()
+            } else {
+                let folder = self.current_dir.join(OsStr::from_bytes(folder));
+                folder.into_os_string().into_vec()
+            }
+        });
+        let folders: Vec<Vec<u8>> = folders.collect();
+        Some(OsString::from_vec(folders.join(&b':')))
     }
 
     /// The value of a variable as a path below the current directory, if it is set and not empty.

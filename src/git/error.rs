@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use bstr::{BStr, BString};
+
 use super::ObjectId;
 
 /// A failure of Git, libgit2 or the files below the repository.
@@ -48,6 +50,23 @@ pub enum Error {
     MissingObject {
         /// Its id.
         id: ObjectId,
+    },
+    /// An object of a partial clone is not here, and no promisor remote gave it.
+    #[error("missing object {id}; no promisor remote gave it: {why}")]
+    NotGiven {
+        /// Its id.
+        id: ObjectId,
+        /// Git's own words.
+        why: String,
+    },
+    /// What is at a path could not be read.
+    #[error("cannot read '{path}': {source}")]
+    At {
+        /// The path.
+        path: BString,
+        /// Why not.
+        #[source]
+        source: Box<Error>,
     },
     /// An object could not be read.
     #[error("cannot read object {id}: {}", .source.message())]
@@ -154,6 +173,14 @@ impl Error {
             action,
             path: path.into(),
             source,
+        }
+    }
+
+    /// Says at which path it happened.
+    pub fn at(self, path: &BStr) -> Self {
+        Error::At {
+            path: path.to_owned(),
+            source: Box::new(self),
         }
     }
 }

@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::attributes::Conversion;
-use super::{Error, ObjectId, Repository, Result};
+use super::{Error, GitCommand, ObjectId, Repository, Result};
 
 /// The attributes that make git rewrite content.
 pub(super) const NAMES: [&str; 6] = [
@@ -58,6 +58,37 @@ impl Repository {
         if !may_change {
             return Ok(Cow::Borrowed(bytes));
         }
+        Ok(Cow::Owned(self.smudge_by(self.git(), path, bytes)?))
+    }
+
+    /// As [`Repository::smudge`], where these attribute files hold in the folders above the path,
+    /// whatever lies on disk.
+    ///
+    /// # Errors
+    /// As [`Repository::clean`]; [`Error::Io`] when the files cannot be set up for git.
+    pub fn smudge_with(
+        &self,
+        path: &BStr,
+        bytes: &[u8],
+        attributes: &[(BString, Vec<u8>)],
+    ) -> Result<Vec<u8>> {
+        // Git reads attributes from a working tree: this one holds nothing else.
+        let relo = self.relo_dir();
+        let top = std::fs::create_dir_all(&relo)
+            .and_then(|()| tempfile::Builder::new().prefix("rules").tempdir_in(&relo))
+            .map_err(|e| Error::io("create", &relo, e))?;
+        for (file, text) in attributes {
+            let file = top.path().join(super::os_str(file.as_bstr()));
+            let folder = file.parent().unwrap_or(top.path());
+            std::fs::create_dir_all(folder)
+                .and_then(|()| std::fs::write(&file, text))
+                .map_err(|e| Error::io("write", &file, e))?;
+        }
+        let git = self.git().in_directory(top.path(), self.git_dir());
+        self.smudge_by(git, path, bytes)
+    }
+
+    fn smudge_by(&self, git: GitCommand<'_>, path: &BStr, bytes: &[u8]) -> Result<Vec<u8>> {
         // `cat-file --filters` wants a stored blob; a loose one that nothing refers to goes with
         // the next collection.
         let id = self
@@ -67,13 +98,11 @@ impl Repository {
             .output()?;
         let mut name = b"--path=".to_vec();
         name.extend_from_slice(path);
-        let out = self
-            .git()
+        git.users_index()
             .args(["cat-file", "--filters"])
-            .arg(std::ffi::OsStr::new(super::os_str(name.as_bstr())))
+            .arg(super::os_str(name.as_bstr()))
             .arg(id.trim_ascii().to_str_lossy().as_ref())
-            .output()?;
-        Ok(Cow::Owned(out))
+            .output()
     }
 
     fn store_cleaned(&self, path: &BStr, bytes: &[u8]) -> Result<ObjectId> {

@@ -2,7 +2,7 @@
 //!
 //! The one place with `unsafe`: these calls set C globals, which libgit2 allows only before threads
 //! and repositories exist. A [`std::sync::Once`] that every [`super::Repository::open`] passes
-//! through guarantees it.
+//! through guarantees it; [`trust`], the exception, says why it may come later.
 #![allow(unsafe_code)]
 
 use std::sync::Once;
@@ -11,6 +11,16 @@ use std::sync::Once;
 const BLOB_CACHE_LIMIT: usize = 64 << 10;
 /// Trees up to this size stay in the cache: a folder of a few thousand entries still fits.
 const TREE_CACHE_LIMIT: usize = 1 << 20;
+
+/// Lets libgit2 open repositories whatever user owns them. For a repository that git itself has
+/// just declared safe; it holds for the rest of the process, as libgit2 knows no other way.
+pub(super) fn trust() {
+    // SAFETY: it stores a boolean, which libgit2 reads when it opens a repository; at worst another
+    // thread's opening at this moment still goes by the old value, and fails closed.
+    unsafe {
+        let _ = git2::opts::set_verify_owner_validation(false);
+    }
+}
 
 static TUNED: Once = Once::new();
 

@@ -19,6 +19,7 @@ mod environment;
 mod error;
 mod filter;
 mod flags;
+mod forms;
 mod head;
 mod ignore;
 mod library;

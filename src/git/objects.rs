@@ -100,6 +100,14 @@ impl<'r> Objects<'r> {
         self.read(id, ObjectKind::Blob)
     }
 
+    /// As [`Objects::blob`], for the blob at a path, which an error then names.
+    ///
+    /// # Errors
+    /// [`Error::At`].
+    pub fn blob_at(&self, path: &BStr, id: ObjectId) -> Result<Vec<u8>> {
+        self.blob(id).map_err(|error| error.at(path))
+    }
+
     /// The size of a blob in bytes, without reading it.
     ///
     /// # Errors
@@ -135,10 +143,12 @@ impl<'r> Objects<'r> {
             .args(["cat-file", &kind.to_string(), &id.to_string()])
             .run()?;
         if done.success() {
-            Ok(done.stdout)
-        } else {
-            Err(Error::MissingObject { id })
+            return Ok(done.stdout);
         }
+        Err(Error::NotGiven {
+            id,
+            why: done.first_line(),
+        })
     }
 }
 
@@ -329,6 +339,15 @@ impl Repository {
         Ok(ObjectId::hash_object_ext(kind, bytes, self.format())?)
     }
 
+    /// Whether no file that holds objects may be deleted here (`extensions.preciousObjects`). A
+    /// value that makes no sense counts as yes.
+    pub fn keeps_every_object(&self) -> bool {
+        let set = self
+            .config()
+            .and_then(|c| c.bool("extensions.preciousobjects"));
+        !matches!(set, Ok(None | Some(false)))
+    }
+
     /// The commit that a submodule's own `HEAD` names; `None` where it is not checked out.
     ///
     /// # Errors
@@ -341,8 +360,12 @@ impl Repository {
     }
 
     /// Keeps the number of our packs small: at about two dozen they become one. Best effort: what
-    /// fails here is tried again after the next publish.
+    /// fails here is tried again after the next publish. With `extensions.preciousObjects` no
+    /// object's file is ever deleted, so there the packs stay.
     pub fn tidy_packs(&self) {
+        if self.keeps_every_object() {
+            return;
+        }
         let lock = self.relo_dir().join("locks/packs");
         // The roll-up takes the lock itself; somebody else at it already is just as good.
         if let Ok(lock) = Lock::open(&lock) {

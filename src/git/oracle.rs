@@ -10,10 +10,10 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use super::{Error, ObjectId, Repository, Result};
+use super::{Environment, Error, ObjectId, Repository, Result};
 
 /// The caller's `GIT_*` variables that a child keeps.
-const KEPT: [&str; 16] = [
+const KEPT: [&str; 17] = [
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_NOSYSTEM",
@@ -30,6 +30,7 @@ const KEPT: [&str; 16] = [
     "GIT_PROXY_COMMAND",
     "GIT_TEST_ASSUME_DIFFERENT_OWNER",
     "GIT_REPLACE_REF_BASE",
+    "GIT_NO_LAZY_FETCH",
 ];
 
 /// A `git` command being put together.
@@ -99,11 +100,7 @@ impl<'r> GitCommand<'r> {
     /// Writes new objects to this folder, and finds the repository's through it.
     pub fn objects_into(mut self, folder: &Path) -> Self {
         let mut others = OsString::from(self.repository.objects_dir());
-        if let Some(more) = self
-            .repository
-            .environment()
-            .get("GIT_ALTERNATE_OBJECT_DIRECTORIES")
-        {
+        if let Some(more) = self.repository.environment().alternates() {
             others.push(":");
             others.push(more);
         }
@@ -247,6 +244,14 @@ impl<'r> GitCommand<'r> {
         if let Some(top) = &self.work_dir {
             command.env("GIT_WORK_TREE", top).current_dir(top);
         }
+        // The caller's relative paths start where the caller is.
+        let environment = self.repository.environment();
+        if environment.path("GIT_OBJECT_DIRECTORY").is_some() {
+            command.env("GIT_OBJECT_DIRECTORY", self.repository.objects_dir());
+        }
+        if let Some(others) = environment.alternates() {
+            command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", others);
+        }
         command.envs(self.variables);
         for pinned in [
             "core.fsmonitor=false",
@@ -287,9 +292,15 @@ impl Finished {
     pub fn last_line(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let line = text.lines().rev().find(|line| !line.trim().is_empty());
-        let line = line.unwrap_or("no message").trim();
-        let line = line.strip_prefix("fatal: ").unwrap_or(line);
-        line.strip_prefix("error: ").unwrap_or(line).to_owned()
+        without_prefix(line.unwrap_or("no message"))
+    }
+
+    /// The first line of its standard error, without git's own prefix: where several processes
+    /// fail one after the other, the one that knows why.
+    pub(super) fn first_line(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stderr);
+        let line = text.lines().find(|line| !line.trim().is_empty());
+        without_prefix(line.unwrap_or("no message"))
     }
 
     /// What the command printed, if it exited with 0.
@@ -315,4 +326,24 @@ impl Finished {
             command: self.command,
         }
     }
+}
+
+fn without_prefix(line: &str) -> String {
+    let line = line.trim();
+    let line = line.strip_prefix("fatal: ").unwrap_or(line);
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}
+
+/// Whether git itself takes the repository that it finds from here for a safe one, in the caller's
+/// own environment.
+pub(super) fn is_trusted(environment: &Environment) -> Result<bool> {
+    let done = Command::new("git")
+        .args(["rev-parse", "--git-dir"])
+        .env_clear()
+        .envs(&environment.variables)
+        .current_dir(&environment.current_dir)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Error::io("start", "git", e))?;
+    Ok(done.status.success())
 }

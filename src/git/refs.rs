@@ -195,6 +195,13 @@ impl<'r> Refs<'r> {
         if updates.is_empty() {
             return Ok(());
         }
+        // Git's own rule: what is in a quarantine may be thrown away when its hook has ended.
+        if self.repository.is_quarantined() {
+            return Err(Error::Unsupported {
+                what: "no ref may be moved from inside a quarantine (a 'pre-receive' hook)"
+                    .to_owned(),
+            });
+        }
         match self.repository.ref_backend() {
             RefBackend::Git => self.apply_by_git(updates),
             RefBackend::InProcess => {

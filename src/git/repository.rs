@@ -5,17 +5,20 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{
-    Config, Environment, Error, GitCommand, ObjectFormat, ObjectId, Refs, Result, library,
-};
+use super::{Config, Environment, Error, GitCommand, ObjectFormat, ObjectId, Refs, Result};
+
+mod open;
+
+pub use open::Door;
 
 /// Who writes the refs of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefBackend {
     /// libgit2, in this process: the files back end without a `reference-transaction` hook.
     InProcess,
-    /// `git update-ref` and `git for-each-ref`: reftable, which libgit2 does not know, or a hook
-    /// that has a say in every transaction and that libgit2 would not ask.
+    /// `git update-ref` and `git for-each-ref`: reftable, which libgit2 does not know; a hook that
+    /// has a say in every transaction and that libgit2 would not ask; a `GIT_COMMON_DIR`, in which
+    /// libgit2 lists no ref.
     Git,
 }
 
@@ -31,109 +34,10 @@ pub struct Repository {
     format: ObjectFormat,
     ref_backend: RefBackend,
     reftable: bool,
-    partial: bool,
+    partial: OnceCell<bool>,
 }
 
 impl Repository {
-    /// Opens the repository that git would use from here: `GIT_DIR` and its relatives first, else
-    /// the nearest one above the current directory.
-    ///
-    /// # Errors
-    /// [`Error::NotARepository`], [`Error::NotOwned`] (git's own ownership rule), or
-    /// [`Error::Unsupported`] for an extension that neither libgit2 nor we know.
-    pub fn open(environment: Environment) -> Result<Self> {
-        library::tune();
-        let raw = git2::Repository::open_from_env().map_err(|e| classify(e, &environment))?;
-        Self::from_raw(raw, environment)
-    }
-
-    /// Opens the repository at or above a path, whatever this process's own `GIT_*` variables and
-    /// current directory are. For embedders and tests; `environment` is what its `git` children see.
-    ///
-    /// # Errors
-    /// As [`Repository::open`].
-    pub fn open_at(path: &Path, mut environment: Environment) -> Result<Self> {
-        library::tune();
-        environment.current_dir = path.to_owned();
-        let raw = git2::Repository::open_ext(
-            path,
-            git2::RepositoryOpenFlags::empty(),
-            std::iter::empty::<&Path>(),
-        )
-        .map_err(|e| classify(e, &environment))?;
-        Self::from_raw(raw, environment)
-    }
-
-    /// Opens the same repository once more.
-    ///
-    /// # Errors
-    /// As [`Repository::open`].
-    pub fn reopen(&self) -> Result<Self> {
-        self.door().open()
-    }
-
-    /// What another thread needs to open the same repository: an open one belongs to its thread.
-    pub fn door(&self) -> Door {
-        Door {
-            git_dir: self.git_dir.clone(),
-            objects_dir: self.objects_dir.clone(),
-            work_dir: self.work_dir.clone(),
-            environment: self.environment.clone(),
-        }
-    }
-
-    fn from_raw(raw: git2::Repository, environment: Environment) -> Result<Self> {
-        // Git's own ref commands do not look below a namespace; libgit2's would.
-        if environment.get("GIT_NAMESPACE").is_some() {
-            raw.remove_namespace()?;
-        }
-        let git_dir = absolute(raw.path());
-        let common_dir = absolute(raw.commondir());
-        let objects_dir = environment
-            .path("GIT_OBJECT_DIRECTORY")
-            .unwrap_or_else(|| common_dir.join("objects"));
-        let files = raw.config()?;
-        // GIT_DIR alone means "the working tree is here", unless the repository says otherwise.
-        let here = environment.path("GIT_DIR").is_some()
-            && environment.path("GIT_WORK_TREE").is_none()
-            && !raw.is_bare()
-            && !raw.is_worktree()
-            && files.get_string("core.worktree").is_err();
-        let work_dir = if here {
-            Some(environment.current_dir.clone())
-        } else {
-            raw.workdir().map(absolute)
-        };
-        let format = raw.object_format();
-        let reftable = match files.get_string("extensions.refstorage").as_deref() {
-            Ok(form) if form.starts_with("reftable") => true,
-            Ok("files") | Err(_) => false,
-            Ok(other) => {
-                return Err(Error::Unsupported {
-                    what: format!("unknown ref storage '{other}'"),
-                });
-            }
-        };
-        let partial = files.get_string("extensions.partialclone").is_ok();
-        let mut repository = Repository {
-            raw,
-            environment,
-            config: OnceCell::new(),
-            git_dir,
-            common_dir,
-            objects_dir,
-            work_dir,
-            format,
-            ref_backend: RefBackend::InProcess,
-            reftable,
-            partial,
-        };
-        if reftable || repository.has_transaction_hook()? {
-            repository.ref_backend = RefBackend::Git;
-        }
-        Ok(repository)
-    }
-
     /// The git dir: of a linked worktree, its own one.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
@@ -174,7 +78,9 @@ impl Repository {
 
     /// Whether a missing object may be one that a promisor remote still has.
     pub fn is_partial(&self) -> bool {
-        self.partial
+        // Settings that make no sense are said by whoever needs them.
+        let look = || self.config().is_ok_and(Config::has_promisor);
+        *self.partial.get_or_init(look)
     }
 
     /// Whether history is cut off by `git clone --depth`.
@@ -271,12 +177,17 @@ impl Repository {
         let bad = || Error::BadRevision {
             spec: spec.to_owned(),
         };
-        if self.ref_backend == RefBackend::Git || self.partial {
-            let found = self.git().rev_parse(&format!("{spec}^{{commit}}"))?;
-            return found.ok_or_else(bad);
+        if self.ref_backend == RefBackend::InProcess {
+            let object = self.raw.revparse_single(spec);
+            match object.and_then(|object| object.peel_to_commit()) {
+                Ok(commit) => return Ok(commit.id()),
+                // What it takes to tell may have to be fetched.
+                Err(_) if self.is_partial() => {}
+                Err(_) => return Err(bad()),
+            }
         }
-        let object = self.raw.revparse_single(spec).map_err(|_| bad())?;
-        Ok(object.peel_to_commit().map_err(|_| bad())?.id())
+        let found = self.git().rev_parse(&format!("{spec}^{{commit}}"))?;
+        found.ok_or_else(bad)
     }
 
     /// Whether a commit is another one or among its ancestors.
@@ -321,64 +232,9 @@ impl Repository {
     }
 }
 
-/// A repository that can be opened once more, in any thread.
-#[derive(Clone, Debug)]
-pub struct Door {
-    git_dir: PathBuf,
-    objects_dir: PathBuf,
-    work_dir: Option<PathBuf>,
-    environment: Environment,
-}
-
-impl Door {
-    /// Opens the repository.
-    ///
-    /// # Errors
-    /// As [`Repository::open`].
-    pub fn open(&self) -> Result<Repository> {
-        let raw = git2::Repository::open_ext(
-            &self.git_dir,
-            git2::RepositoryOpenFlags::NO_SEARCH,
-            std::iter::empty::<&Path>(),
-        )
-        .map_err(|e| classify(e, &self.environment))?;
-        if self.environment.path("GIT_OBJECT_DIRECTORY").is_some() {
-            let path = self.objects_dir.to_string_lossy();
-            raw.odb()?.add_disk_alternate(&path)?;
-        }
-        let mut again = Repository::from_raw(raw, self.environment.clone())?;
-        again.objects_dir.clone_from(&self.objects_dir);
-        again.work_dir.clone_from(&self.work_dir);
-        Ok(again)
-    }
-}
-
-fn absolute(path: &Path) -> PathBuf {
-    // libgit2 gives absolute paths with a trailing slash; components drop it.
-    path.components().collect()
-}
-
 fn expand_home(path: &str, env: &Environment) -> PathBuf {
     match (path.strip_prefix("~/"), env.path("HOME")) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
-    }
-}
-
-/// Tells libgit2's refusals apart by their codes, never by their words.
-fn classify(error: git2::Error, env: &Environment) -> Error {
-    match (error.code(), error.class()) {
-        (git2::ErrorCode::NotFound, _) => Error::NotARepository {
-            from: env
-                .path("GIT_DIR")
-                .unwrap_or_else(|| env.current_dir.clone()),
-        },
-        (git2::ErrorCode::Owner, _) => Error::NotOwned {
-            path: env.current_dir.clone(),
-        },
-        (_, git2::ErrorClass::Repository) => Error::Unsupported {
-            what: format!("cannot serve this repository: {}", error.message()),
-        },
-        _ => Error::Open { source: error },
     }
 }

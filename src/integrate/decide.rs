@@ -207,7 +207,12 @@ fn hand_over(
                 continue;
             };
             change.old = start;
-            change.lines = propose::count(&store.repository().objects()?, start, change.new)?;
+            change.lines = propose::count(
+                &store.repository().objects()?,
+                change.path.as_bstr(),
+                start,
+                change.new,
+            )?;
             later.changed = true;
             let older = loaded.get_mut(from).expect("invariant: it was changed");
             if let Some(change) = older.proposal.change_mut(path) {

@@ -200,9 +200,9 @@ impl<'r> Plan<'r> {
     pub(super) fn merged(&self, path: &BStr, versions: [Option<Entry>; 3]) -> Result<Verdict> {
         let [base, ours, theirs] = versions;
         let (base, ours, theirs) = (
-            self.content(base)?,
-            self.content(ours)?,
-            self.content(theirs)?,
+            self.content(path, base)?,
+            self.content(path, ours)?,
+            self.content(path, theirs)?,
         );
         let sides = Sides {
             base: base.as_ref(),
@@ -271,13 +271,13 @@ impl<'r> Plan<'r> {
         })
     }
 
-    fn content(&self, entry: Option<Entry>) -> Result<Option<Content>> {
+    fn content(&self, path: &BStr, entry: Option<Entry>) -> Result<Option<Content>> {
         let Some(entry) = entry else {
             return Ok(None);
         };
         let bytes = match entry.mode {
             GITLINK => entry.id.to_string().into_bytes(),
-            _ => self.objects.blob(entry.id)?,
+            _ => self.objects.blob_at(path, entry.id)?,
         };
         Ok(Some(Content {
             mode: entry.mode,

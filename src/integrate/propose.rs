@@ -181,7 +181,12 @@ fn prepare(
     }
     let mut proposal = difference(store, staging, workspace, chain)?;
     for change in &mut proposal.changes {
-        change.lines = count(staging.objects(), change.old, change.new)?;
+        change.lines = count(
+            staging.objects(),
+            change.path.as_bstr(),
+            change.old,
+            change.new,
+        )?;
     }
     let mut parents = Parents::new(store)?;
     for need in lineage::of_workspace(workspace)? {
@@ -272,6 +277,7 @@ fn described(objects: &Objects<'_>, changes: Vec<tree::Change>) -> Result<Vec<Pr
 /// The lines added and deleted between two versions of a path; `None` for binary content.
 pub(super) fn count(
     objects: &Objects<'_>,
+    path: &BStr,
     old: Option<Entry>,
     new: Option<Entry>,
 ) -> Result<Option<(u64, u64)>> {
@@ -281,19 +287,19 @@ pub(super) fn count(
         return Ok(Some((0, 0)));
     }
     Ok(count_lines(
-        &text_of(objects, old)?,
-        &text_of(objects, new)?,
+        &text_of(objects, path, old)?,
+        &text_of(objects, path, new)?,
     ))
 }
 
 /// The content that a diff shows of an entry; of a submodule, the line that git shows.
-fn text_of(objects: &Objects<'_>, entry: Option<Entry>) -> Result<Vec<u8>> {
+fn text_of(objects: &Objects<'_>, path: &BStr, entry: Option<Entry>) -> Result<Vec<u8>> {
     Ok(match entry {
         None => Vec::new(),
         Some(entry) if entry.mode == tree::GITLINK => {
             format!("Subproject commit {}\n", entry.id).into_bytes()
         }
-        Some(entry) => objects.blob(entry.id)?,
+        Some(entry) => objects.blob_at(path, entry.id)?,
     })
 }
 

@@ -44,6 +44,7 @@ pub(super) struct View<'r> {
     repository: &'r Repository,
     top: PathBuf,
     executable_bit: bool,
+    links: bool,
     limit: u64,
     unmerged: HashSet<BString>,
     sparse: Option<HashSet<BString>>,
@@ -58,6 +59,7 @@ impl<'r> View<'r> {
             repository,
             top: repository.require_work_dir()?.to_owned(),
             executable_bit: config.bool("core.filemode")?.unwrap_or(true),
+            links: config.bool("core.symlinks")?.unwrap_or(true),
             limit: workspace::max_file_size(repository)?,
             unmerged: repository.unmerged_paths()?.into_iter().collect(),
             sparse: None,
@@ -129,13 +131,19 @@ impl<'r> View<'r> {
     }
 
     /// What is on disk, as git would store it. Where the disk has no execute bit, a file has the
-    /// one that is `likely`.
+    /// one that is `likely`; where it has no links, a file is one if that is.
     pub(super) fn cleaned(
         &self,
         path: &BStr,
         disk: &OnDisk,
         likely: Option<&Content>,
     ) -> Result<Content> {
+        if !self.links && disk.mode == REGULAR && likely.is_some_and(|likely| likely.mode == LINK) {
+            return Ok(Content {
+                mode: LINK,
+                bytes: disk.bytes.clone(),
+            });
+        }
         let executable = likely.is_some_and(|likely| likely.mode == EXECUTABLE);
         let bytes = match disk.mode {
             LINK => disk.bytes.clone(),
@@ -152,13 +160,44 @@ impl<'r> View<'r> {
     pub(super) fn smudged(&self, path: &BStr, content: &Content) -> Result<OnDisk> {
         let bytes = match content.mode {
             LINK => content.bytes.clone(),
-            _ => self.repository.smudge(path, &content.bytes)?.into_owned(),
+            _ => match self.planned_attributes(path) {
+                Some(files) => self.repository.smudge_with(path, &content.bytes, &files)?,
+                None => self.repository.smudge(path, &content.bytes)?.into_owned(),
+            },
         };
         let mode = match content.mode {
             EXECUTABLE if !self.executable_bit => REGULAR,
+            LINK if !self.links => REGULAR,
             mode => mode,
         };
         Ok(OnDisk { mode, bytes })
+    }
+
+    /// The attribute files that will hold for a path, where the plan changes any of them: git too
+    /// goes by those that a checkout brings. One that is removed is there without a rule in it.
+    fn planned_attributes(&self, path: &BStr) -> Option<Vec<(BString, Vec<u8>)>> {
+        const NAME: &str = ".gitattributes";
+        let folders = path.find_iter("/").map(|slash| &path.as_bytes()[..=slash]);
+        let mut planned = false;
+        let mut files = Vec::new();
+        for folder in std::iter::once(&b""[..]).chain(folders) {
+            let mut file = BString::from(folder);
+            file.extend_from_slice(NAME.as_bytes());
+            let on_disk = || disk::read(&self.top, file.as_bstr(), self.limit).ok();
+            let bytes = match self.seen.get(&file).map(|seen| (&seen.now, &seen.disk)) {
+                Some((There::Version(now), before)) => {
+                    let bytes = now.as_ref().map(|content| &content.bytes);
+                    planned |= bytes != before.as_ref().map(|disk| &disk.bytes);
+                    match (bytes, before) {
+                        (None, None) => None,
+                        (bytes, _) => Some(bytes.cloned().unwrap_or_default()),
+                    }
+                }
+                _ => on_disk(),
+            };
+            files.extend(bytes.map(|bytes| (file, bytes)));
+        }
+        planned.then_some(files)
     }
 
     fn read(&self, path: &BStr, likely: Option<&Content>) -> Result<(Option<OnDisk>, There)> {

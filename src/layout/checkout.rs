@@ -72,7 +72,7 @@ pub(super) fn times(folder: &OwnedFd) -> Result<Timestamps, Errno> {
     })
 }
 
-/// Writes everything; `None` when the tree turned out to need git's filters.
+/// Writes everything; `None` when the tree turned out to need git.
 fn write_all(job: &Job<'_>) -> Result<Option<Stats>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failed = |error: Errno| Error::io("open", job.into, error);
@@ -88,7 +88,8 @@ fn write_all(job: &Job<'_>) -> Result<Option<Stats>> {
             path: BString::default(),
             id: job.tree,
         }),
-        filters: AtomicBool::new(false),
+        git: AtomicBool::new(false),
+        look_first: job.repository.is_partial(),
         failure: Mutex::new(None),
     };
     let threads = threads();
@@ -109,7 +110,7 @@ fn write_all(job: &Job<'_>) -> Result<Option<Stats>> {
     if let Some(error) = failure.unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
-    if layout.filters.into_inner() {
+    if layout.git.into_inner() {
         return Ok(None);
     }
     made.entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -162,8 +163,10 @@ struct Layout<'a> {
     links: bool,
     times: Timestamps,
     queue: Queue<Task>,
-    /// Set when a file of attributes asks for git's filters.
-    filters: AtomicBool,
+    /// Set when git must do it: a file of attributes asks for its filters, or objects are missing.
+    git: AtomicBool,
+    /// Whether a blob may be missing: git shall fetch all such at once then.
+    look_first: bool,
     failure: Mutex<Option<Error>>,
 }
 
@@ -215,6 +218,11 @@ impl Layout<'_> {
         self.queue.stop();
     }
 
+    fn leave_to_git(&self) {
+        self.git.store(true, Ordering::Relaxed);
+        self.queue.stop();
+    }
+
     /// Makes a folder, writes its first files and passes the rest on.
     fn folder(
         &self,
@@ -254,8 +262,7 @@ impl Layout<'_> {
             if entry.name == ".gitattributes" && entry.entry().is_file() {
                 let text = self.blob(objects, &join(&path, entry.name), entry.id())?;
                 if filtered::mentioned_in(&text) {
-                    self.filters.store(true, Ordering::Relaxed);
-                    self.queue.stop();
+                    self.leave_to_git();
                     return Ok(());
                 }
             }
@@ -296,6 +303,10 @@ impl Layout<'_> {
                 .map_err(|error| self.refused(path.as_bstr(), error))?;
             StatData::default()
         } else {
+            if self.look_first && !objects.exists(entry.id) {
+                self.leave_to_git();
+                return Ok(());
+            }
             let bytes = self.blob(objects, &path, entry.id)?;
             made.stats.files += 1;
             made.stats.bytes += bytes.len() as u64;

@@ -18,7 +18,7 @@ use super::legal::check;
 use super::{Error, Result, Stats};
 use crate::git::index::{IndexEntry, IndexFile, StatData, TreeCache, write_index};
 use crate::git::tree::{self, Listing};
-use crate::git::{self, Repository};
+use crate::git::{self, Objects, Repository};
 
 /// Settings of the user's that would give the index a form that we do not read back, or leave
 /// files out.
@@ -104,7 +104,8 @@ pub(super) fn lay_out(job: &Job<'_>) -> Result<Stats> {
     command
         .args(["read-tree", "--reset", "-u"])
         .arg(job.tree.to_string())
-        .output()?;
+        .output()
+        .map_err(|error| blame(&objects, &listing, error))?;
     let index = job.admin.join("index");
     let (entries, bytes) = entries(job, &listing, &index)?;
     let mut trees = TreeCache::new();
@@ -118,6 +119,20 @@ pub(super) fn lay_out(job: &Job<'_>) -> Result<Stats> {
         bytes,
         threads: 1,
     })
+}
+
+/// Names the path where git could not get an object, which it itself does not.
+fn blame(objects: &Objects<'_>, listing: &Listing, error: git::Error) -> Error {
+    let files = listing.files.iter();
+    let mut missing = files.filter(|(_, e)| e.mode != tree::GITLINK && !objects.exists(e.id));
+    match missing.next() {
+        Some((path, entry)) => Error::Tree(tree::Error::Blob {
+            id: entry.id,
+            path: path.clone(),
+            source: Box::new(error),
+        }),
+        None => error.into(),
+    }
 }
 
 /// The index entries with the stat data of what git wrote, and its size in bytes.

@@ -85,6 +85,7 @@ impl Store<'_> {
             let what = "mode 'worktree' is not available yet";
             return Err(Error::refused(Refusal::Unsupported, what));
         }
+        self.check_rewriting()?;
         let _lock = self.lock(agent)?;
         self.check_free(agent)?;
         let mut staging = Staging::new(self.repository)?;
@@ -182,6 +183,26 @@ impl Store<'_> {
                 Ok(Start::new(source.commit, source.tree))
             }
             From::Trash(dropped, revision) => self.start_again(agent, dropped, *revision),
+        }
+    }
+
+    /// Refuses `relo.workspace.rewriting=fallback`, which asks for a mode that there is not yet.
+    pub(super) fn check_rewriting(&self) -> Result<()> {
+        const KEY: &str = "relo.workspace.rewriting";
+        match self.repository.config()?.string(KEY) {
+            None => Ok(()),
+            Some(value) if value == "fallback" => {
+                let what = format!(
+                    "'{KEY}=fallback' asks for worktrees, which this version does not make; without it \
+                     git's own filters are used"
+                );
+                Err(Error::refused(Refusal::Unsupported, what))
+            }
+            Some(value) => Err(Error::Git(git::Error::Config {
+                key: KEY.to_owned(),
+                value,
+                why: "expected 'fallback', or nothing",
+            })),
         }
     }
 

@@ -68,7 +68,7 @@ impl Store<'_> {
         let text = |id| Ok(objects.blob(id)?);
         let entry = resolve(&objects, &text, root, path)?.ok_or_else(missing)?;
         check_file(path, entry)?;
-        Ok(objects.blob(entry.id)?)
+        Ok(objects.blob_at(path.as_bstr(), entry.id)?)
     }
 
     /// Mode, id and size of what is at a path; links are not followed.

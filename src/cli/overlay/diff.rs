@@ -1,5 +1,6 @@
 //! `git vws overlay diff`: what the agent changed, in git's own lines.
 
+use bstr::ByteSlice;
 use git_vws::git::tree::{Change, Entry, GITLINK};
 use git_vws::git::{self, ObjectId, Objects};
 use git_vws::layout;
@@ -72,7 +73,7 @@ fn count(objects: &Objects<'_>, change: &Change) -> Result<Option<(u64, u64)>, F
         Some(entry) if entry.mode == GITLINK => {
             Ok(format!("Subproject commit {}\n", entry.id).into_bytes())
         }
-        Some(entry) => objects.blob(entry.id),
+        Some(entry) => objects.blob_at(change.path.as_bstr(), entry.id),
     };
     Ok(git::patch::count_lines(
         &content(change.old)?,

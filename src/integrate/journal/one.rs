@@ -194,7 +194,7 @@ impl Journal<'_> {
         if let Err(fault) = self.make_folders(entry, path) {
             return Ok(Err(fault));
         }
-        let bytes = self.store.repository().objects()?.blob(state.id)?;
+        let bytes = self.store.repository().objects()?.blob_at(path, state.id)?;
         let new = New {
             mode: state.mode,
             permissions: self.bits(step, state, found),

@@ -126,8 +126,8 @@ impl Plan<'_> {
                 return Ok(Resolution::Refuse(Refusal::WorkspaceChanged));
             }
             let who = (&item.outcome.agent, item.outcome.revision);
-            let base = self.content(item.change.old)?;
-            let theirs = self.content(item.change.new)?;
+            let base = self.content(path, item.change.old)?;
+            let theirs = self.content(path, item.change.new)?;
             let ours = match now {
                 Some(now) => now,
                 None => match disk {

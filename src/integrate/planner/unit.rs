@@ -79,8 +79,8 @@ impl Plan<'_> {
                 return Ok(None);
             }
         }
-        let base = self.content(gone.old)?;
-        let theirs = self.content(come.new)?;
+        let base = self.content(gone.path.as_bstr(), gone.old)?;
+        let theirs = self.content(come.path.as_bstr(), come.new)?;
         let (old, new) = (gone.path.as_bstr(), come.path.as_bstr());
         let ours = self.view.look(old, base.as_ref())?;
         if self.view.look(new, None)? != There::Version(None) {
@@ -128,8 +128,8 @@ impl Plan<'_> {
         if let Some(kind) = self.guard(change)? {
             return Ok(refused(kind));
         }
-        let base = self.content(change.old)?;
-        let theirs = self.content(change.new)?;
+        let base = self.content(change.path.as_bstr(), change.old)?;
+        let theirs = self.content(change.path.as_bstr(), change.new)?;
         let path = change.path.as_bstr();
         let likely = base.as_ref().or(theirs.as_ref());
         let ours = match self.view.look(path, likely)? {
@@ -160,7 +160,7 @@ impl Plan<'_> {
         if let Some(new) = change.new
             && new.mode == LINK
         {
-            let target = self.objects.blob(new.id)?;
+            let target = self.objects.blob_at(path.as_bstr(), new.id)?;
             if let Err(error) = workspace::check_link(&path, target.as_bstr()) {
                 return Ok(Some(error.refusal().unwrap_or(Refusal::Escapes)));
             }

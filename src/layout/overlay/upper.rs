@@ -146,7 +146,7 @@ pub fn fill(
         filler.parents(path)?;
         let stored = match entry.mode {
             GITLINK => Vec::new(),
-            _ => objects.blob(entry.id)?,
+            _ => objects.blob_at(path, entry.id)?,
         };
         let bytes = match entry.mode {
             GITLINK | LINK => std::borrow::Cow::Borrowed(&stored[..]),

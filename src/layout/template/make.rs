@@ -94,7 +94,7 @@ impl Plan<'_> {
         }
         let stored = match entry.mode {
             GITLINK => Vec::new(),
-            _ => repository.objects()?.blob(entry.id)?,
+            _ => repository.objects()?.blob_at(path, entry.id)?,
         };
         if matches!(entry.mode, GITLINK | LINK) {
             return self.root.put(path, entry.mode, &stored, None);
