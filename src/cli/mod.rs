@@ -8,6 +8,7 @@ mod args;
 mod base;
 mod batch;
 mod changes;
+mod check;
 mod conflicts;
 mod context;
 mod directory;
@@ -95,6 +96,8 @@ enum Command {
     Undo(reject::UndoArgs),
     /// List what was written to the working tree
     Journal(journal::Args),
+    /// Tell what this repository is, and what can and cannot be done in it
+    Check(check::Args),
     /// Print the version
     Version,
 }
@@ -136,6 +139,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
     let done = match command {
         Command::Exec(args) => return exec::exec(args, &session),
         Command::Run(args) => return exec::run(args, &session),
+        Command::Check(args) => return check::run(args, &session),
         Command::Overlay(command) => overlay::run(command, &session),
         Command::Base(args) => base::run(args, &session),
         Command::Snap(args) => snap::run(args, &session),

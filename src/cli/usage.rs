@@ -35,7 +35,8 @@ a directory, while a tool needs one
 
 for orchestrators
    batch                        all of it on standard input, in one process
-   base | context | version     what things are based on
+   base | context               what things are based on
+   check | version              what this repository can hold, and what this is
 
 'git vws <command> -h' shows a command. Most print records: -z, --json.
 ";

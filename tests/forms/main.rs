@@ -12,6 +12,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod check;
 mod content;
 mod disks;
 mod job;
