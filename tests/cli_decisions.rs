@@ -2,8 +2,6 @@
 //! other agents' work.
 #![allow(clippy::unwrap_used)]
 
-#![allow(clippy::unwrap_used)]
-
 mod common;
 
 use common::Sandbox;

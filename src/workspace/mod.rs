@@ -6,8 +6,8 @@
 mod apply;
 mod base;
 mod branch;
-mod context;
 mod check;
+mod context;
 mod create;
 mod diff;
 mod dispose;
@@ -32,8 +32,8 @@ mod trash;
 
 pub(crate) use base::max_file_size;
 pub use base::{Base, LeftOut};
-pub use context::{ContextCheck, Freshness};
 pub use check::{Check, Limit, Way};
+pub use context::{ContextCheck, Freshness};
 pub use create::{Created, From, NewWorkspace};
 pub use dispose::Disposed;
 pub(crate) use edit::check_link;
