@@ -144,7 +144,11 @@ impl<'r, 'c> Session<'r, 'c> {
                 self.record(command, &[report::created(&created)])
             }
             Request::List => {
-                let all: Vec<_> = store.list()?.iter().map(report::listed).collect();
+                let record = |listed: &workspace::Listed| {
+                    let open = listed.directory.and_then(|_| place(&store, &listed.agent));
+                    report::listed(listed, open.as_deref())
+                };
+                let all: Vec<_> = store.list()?.iter().map(record).collect();
                 self.record(command, &all)
             }
             Request::Show(agent) => self.show(command, &agent),
@@ -287,10 +291,11 @@ impl<'r, 'c> Session<'r, 'c> {
         let store = self.store();
         let base = self.hot.root(&store, agent, Side::Base)?;
         let snaps: Vec<_> = store.snaps(agent)?.into_iter().map(|(n, _)| n).collect();
-        let directory = store.open_directory(agent)?;
+        let exec = store.open_directory(agent)?;
+        let open = exec.and_then(|_| place(&store, agent));
         let workspace = self.hot.load(&store, agent)?;
         let edited = base != workspace.tree;
-        let record = report::shown(workspace, edited, directory, &snaps);
+        let record = report::shown(workspace, edited, exec, open.as_deref(), &snaps);
         self.record(command, &[record])
     }
 
@@ -327,6 +332,12 @@ fn allowed_inside(request: &Request) -> bool {
             | Request::Base
             | Request::Begin(..)
     )
+}
+
+/// Where the open directory of an agent is, if it is what we made.
+fn place(store: &Store<'_>, agent: &AgentId) -> Option<std::path::PathBuf> {
+    let open = layout::open(store, agent).unwrap_or_default();
+    open.map(|directory| directory.path)
 }
 
 pub(super) fn missing(path: &RepoPath, side: Side) -> Error {

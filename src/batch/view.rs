@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::{BStr, ByteSlice};
 
 use super::request::DiffForm;
-use crate::git::patch::{self, PatchOptions};
 use crate::git::tree::{self, Change, Entry, StoreError, TreeSource};
 use crate::git::{ObjectFormat, ObjectId, ObjectKind, Objects, Staging};
-use crate::output::{PathStyle, Printer, Record, report};
-use crate::workspace::Result;
+use crate::output::{PathStyle, Printer, report};
+use crate::workspace::{self, Result};
 
 /// Objects to read from.
 pub(super) enum View<'v, 'r> {
@@ -59,39 +58,9 @@ impl View<'_, '_> {
         })
     }
 
-    /// What a change reads in a comparison; nothing of a submodule.
-    fn side(&self, entry: Option<Entry>) -> Result<Option<(Entry, Vec<u8>)>> {
-        entry
-            .map(|entry| match entry.mode {
-                tree::GITLINK => Ok((entry, Vec::new())),
-                _ => Ok((entry, self.blob(entry.id)?)),
-            })
-            .transpose()
-    }
-
     /// The text of changes.
     pub(super) fn patch(&self, changes: &[Change], quote_path: bool) -> Result<Vec<u8>> {
-        let options = PatchOptions {
-            quote_path,
-            ..PatchOptions::default()
-        };
-        let mut text = Vec::new();
-        for change in changes {
-            let (old, new) = (self.side(change.old)?, self.side(change.new)?);
-            let path = change.path.as_bstr();
-            text.extend(patch::patch(borrow(&old), borrow(&new), path, &options)?);
-        }
-        Ok(text)
-    }
-
-    /// How many lines a change adds and takes away; `None` where it is binary.
-    pub(super) fn count(&self, change: &Change) -> Result<Option<(u64, u64)>> {
-        let (old, new) = (self.side(change.old)?, self.side(change.new)?);
-        let (old, new) = (borrow(&old), borrow(&new));
-        Ok(patch::count_lines(
-            &patch::content(old),
-            &patch::content(new),
-        ))
+        workspace::patch(&|id| self.blob(id), changes, quote_path)
     }
 
     /// Prints changes, one a line.
@@ -107,13 +76,9 @@ impl View<'_, '_> {
             let (style, fields) = match form {
                 DiffForm::NameStatus => (PathStyle::Diff, change.status().letter().to_string()),
                 DiffForm::Numstat => {
-                    let count = self.count(change)?;
-                    json = counted(&change.path, count);
-                    let fields = count.map_or_else(
-                        || "-\t-".to_owned(),
-                        |(added, deleted)| format!("{added}\t{deleted}"),
-                    );
-                    (PathStyle::Tree, fields)
+                    let lines = workspace::count_lines(&|id| self.blob(id), change)?;
+                    json = report::counted(change, lines);
+                    (PathStyle::Tree, report::counted_fields(lines))
                 }
                 DiffForm::Raw | DiffForm::Patch => {
                     (PathStyle::Diff, report::raw_fields(change, self.format()))
@@ -123,16 +88,4 @@ impl View<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// A line of `--numstat` as a record.
-fn counted(path: &BString, count: Option<(u64, u64)>) -> Record {
-    Record::new()
-        .with("path", path)
-        .maybe("added", count.map(|(added, _)| added))
-        .maybe("deleted", count.map(|(_, deleted)| deleted))
-}
-
-fn borrow(side: &Option<(Entry, Vec<u8>)>) -> patch::Side<'_> {
-    side.as_ref().map(|(entry, bytes)| (*entry, &bytes[..]))
 }

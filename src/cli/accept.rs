@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use git_vws::integrate::{self, Accept, Accepted, Outcome, Verdict, Which};
+use git_vws::integrate::{self, Accept, Accepted, Verdict, Which};
 use git_vws::model::{AgentId, Refusal};
-use git_vws::output::{Form, PathStyle, Record};
+use git_vws::output::{Form, PathStyle, report};
 
 use super::args::{self, FormArgs};
 use super::report::Failure;
@@ -75,40 +75,15 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     for outcome in &accepted.outcomes {
         let journal = accepted.journal.map(|id| id.get());
         let journal = journal.filter(|_| outcome.verdict.is_done());
-        let fields = format!(
-            "{} {} {} {}",
-            outcome.verdict.as_str(),
-            outcome.agent,
-            outcome.revision,
-            journal.map_or_else(|| "-".to_owned(), |id| id.to_string())
-        );
+        let fields = report::accepted_fields(outcome, journal);
         let paths = [outcome.path.as_ref()];
         out.path_line(PathStyle::Tree, &fields, &paths, || {
-            record(outcome, journal)
+            report::accepted(outcome, journal)
         })?;
     }
     out.finish()?;
     remark(&accepted, args);
     refused(&accepted, args.dry_run)
-}
-
-fn record(outcome: &Outcome, journal: Option<u64>) -> Record {
-    let error = match &outcome.verdict {
-        Verdict::Failed(why) => Some(why.clone()),
-        _ => None,
-    };
-    Record::new()
-        .with("agent", &outcome.agent)
-        .with("revision", outcome.revision)
-        .with("path", &outcome.path)
-        .with("verdict", outcome.verdict.as_str())
-        .flag("accepted", outcome.verdict.is_done())
-        .maybe("journal", journal)
-        .maybe("because", outcome.because.clone())
-        .maybe("needs", outcome.needs.clone())
-        .maybe("error", error)
-        .maybe("mode", outcome.result.map(|e| format!("{:06o}", e.mode)))
-        .maybe("oid", outcome.result.map(|entry| entry.id))
 }
 
 fn remark(accepted: &Accepted, args: &Args) {

@@ -1,16 +1,13 @@
 //! `git vws propose` and `changes`: what agents offer.
 
 use bstr::{BStr, BString, ByteSlice};
-use git_vws::integrate::{self, Proposal, ProposedChange, State};
+use git_vws::integrate::{self, Proposal, State};
 use git_vws::model::AgentId;
-use git_vws::output::{Form, PathStyle, Record, Value};
+use git_vws::output::{Form, PathStyle, report};
 
 use super::args::{FormArgs, Spec};
 use super::report::Failure;
 use super::session::{Out, Session, count_of, say};
-
-/// How many needs a record names; beyond that only their count is told.
-const NAMED_NEEDS: usize = 32;
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ProposeArgs {
@@ -108,7 +105,7 @@ fn patches(
                 cut += 1;
             }
             if args.form.form() == Form::Json {
-                let record = record(proposal, change)
+                let record = report::proposed(proposal, change)
                     .with("patch", BString::from(text))
                     .flag("patch-cut", !whole);
                 out.record(&record)?;
@@ -146,63 +143,9 @@ fn advise(proposals: &[Proposal]) {
 /// Prints a proposal: `<state> <status> <added> <deleted> <agent> <revision>`, tab, path, for each change.
 pub(super) fn print(out: &mut Out, proposal: &Proposal) -> Result<(), Failure> {
     for change in &proposal.changes {
-        let count = |of: fn((u64, u64)) -> u64| {
-            change
-                .lines
-                .map_or_else(|| "-".to_owned(), |lines| of(lines).to_string())
-        };
-        let fields = format!(
-            "{} {} {} {} {} {}",
-            change.state.as_str(),
-            change.status().letter(),
-            count(|(added, _)| added),
-            count(|(_, deleted)| deleted),
-            proposal.agent,
-            proposal.revision,
-        );
-        let json = || record(proposal, change);
+        let fields = report::proposed_fields(proposal, change);
+        let json = || report::proposed(proposal, change);
         out.path_line(PathStyle::Tree, &fields, &[change.path.as_ref()], json)?;
     }
     Ok(())
-}
-
-fn record(proposal: &Proposal, change: &ProposedChange) -> Record {
-    let journal = match change.state {
-        State::Accepted { journal } => journal.map(|id| id.get()),
-        _ => None,
-    };
-    let reason = match change.state {
-        State::Blocked(why) => Some(why.as_str()),
-        _ => None,
-    };
-    let needs = proposal.lineage.iter().take(NAMED_NEEDS).map(|need| {
-        Value::Group(vec![
-            ("id", need.id().into()),
-            ("patch-hash", need.patch_hash.as_str().into()),
-        ])
-    });
-    let mode = |entry: Option<git_vws::git::tree::Entry>| entry.map(|e| format!("{:06o}", e.mode));
-    let rename = change.rename.as_ref().map(|pair| {
-        Value::Group(vec![
-            ("path", (&pair.path).into()),
-            ("similarity", u64::from(pair.similarity).into()),
-        ])
-    });
-    Record::new()
-        .with("agent", &proposal.agent)
-        .with("revision", proposal.revision)
-        .with("path", &change.path)
-        .with("state", change.state.as_str())
-        .maybe("reason", reason)
-        .maybe("journal", journal)
-        .with("status", change.status().letter().to_string())
-        .maybe("added", change.lines.map(|(added, _)| added))
-        .maybe("deleted", change.lines.map(|(_, deleted)| deleted))
-        .maybe("old-mode", mode(change.old))
-        .maybe("new-mode", mode(change.new))
-        .maybe("old-oid", change.old.map(|entry| entry.id))
-        .maybe("new-oid", change.new.map(|entry| entry.id))
-        .maybe("rename", rename)
-        .list("needs", "needs", needs)
-        .with("needs-count", proposal.lineage.len())
 }

@@ -4,11 +4,11 @@
 
 use std::process::ExitCode;
 
+use git_vws::output::report::place;
 use git_vws::output::{Record, Value};
 use git_vws::workspace::{Check, Limit, Way};
 
 use super::args::FormArgs;
-use super::directory::place;
 use super::report::Failure;
 use super::session::Session;
 

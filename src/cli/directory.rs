@@ -1,18 +1,13 @@
 //! `git vws materialize`, `capture` and `settle`: a directory for tools, and back.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
-use bstr::BString;
 use clap::builder::PossibleValuesParser;
 use git_vws::git;
-use git_vws::layout::{self, Captured, Choice, Directory, Insist, Made, Options};
+use git_vws::layout::{self, Choice, Insist, Options};
 use git_vws::model::AgentId;
-use git_vws::output::{Record, Value};
+use git_vws::output::report;
 use git_vws::workspace::LeftOut;
 
 use super::args::FormArgs;
-use super::base::left_out;
 use super::report::Failure;
 use super::session::{Session, say};
 
@@ -81,7 +76,7 @@ pub(crate) fn materialize(args: &MaterializeArgs, session: &Session) -> Result<(
     let mut out = session.printer(args.form.form())?;
     let options = options(args.backend.as_deref(), session)?;
     let directory = layout::materialize(&session.store(), &args.agent, &options)?;
-    out.record(&described(&directory))?;
+    out.record(&report::laid_out(&directory))?;
     Ok(out.finish()?)
 }
 
@@ -91,7 +86,7 @@ pub(crate) fn capture(args: &CaptureArgs, session: &Session) -> Result<(), Failu
     if !args.quiet {
         remark(&captured.left_out);
     }
-    out.record(&record(&captured))?;
+    out.record(&report::captured(&captured))?;
     Ok(out.finish()?)
 }
 
@@ -103,16 +98,7 @@ pub(crate) fn settle(args: &SettleArgs, session: &Session) -> Result<(), Failure
         remark(&settled.captured.left_out);
     }
     let kept = settled.kept.as_deref();
-    out.record(
-        &record(&settled.captured)
-            .maybe("kept", kept.map(place))
-            .maybe("vanished", settled.vanished.as_deref().map(place))
-            .list(
-                "left-behind",
-                "left-behind",
-                settled.left_behind.iter().map(|p| place(p)),
-            ),
-    )?;
+    out.record(&report::settled(&settled))?;
     out.finish()?;
     match kept {
         None => Ok(()),
@@ -134,48 +120,4 @@ pub(super) fn remark(all: &[LeftOut]) {
             &format!("left out '{}' [{}]", one.path, one.kind),
         );
     }
-}
-
-/// A ref that holds what a tool committed: `<commit> <ref>`.
-fn made(made: &Made) -> Value {
-    Value::Group(vec![
-        ("commit", made.commit.into()),
-        ("ref", made.name.clone().into()),
-    ])
-}
-
-fn described(directory: &Directory) -> Record {
-    Record::new()
-        .with("agent", &directory.agent)
-        .with("directory", place(&directory.path))
-        .with("git-dir", place(&directory.admin))
-        .with("revision", directory.cut.revision())
-        .with("commit", directory.cut.commit)
-        .with("backend", directory.backend.clone())
-        .with("reason", directory.reason.clone())
-        .flag("fresh", directory.fresh)
-        .with("files", directory.stats.files)
-        .maybe("replaced", directory.replaced.as_deref().map(place))
-}
-
-/// What a capture made of a directory.
-pub(super) fn record(captured: &Captured) -> Record {
-    let workspace = &captured.workspace;
-    Record::new()
-        .with("agent", &workspace.agent)
-        .with("revision", workspace.revision())
-        .with("commit", workspace.commit)
-        .with("tree", workspace.tree)
-        .flag("unchanged", !captured.changed)
-        .list(
-            "left-out",
-            "left-out",
-            captured.left_out.iter().map(left_out),
-        )
-        .list("made", "made", captured.branches.iter().map(made))
-}
-
-/// A path of the file system.
-pub(super) fn place(path: &Path) -> Value {
-    Value::Path(BString::from(path.as_os_str().as_bytes()))
 }

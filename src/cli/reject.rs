@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
+use git_vws::integrate;
 use git_vws::integrate::journal::JournalId;
-use git_vws::integrate::{self, Rejection};
 use git_vws::model::AgentId;
-use git_vws::output::{PathStyle, Record};
+use git_vws::output::{PathStyle, report};
 
 use super::args::{self, FormArgs};
 use super::report::Failure;
@@ -47,7 +47,9 @@ pub(crate) fn reject(args: &RejectArgs, session: &Session) -> Result<(), Failure
         let word = change.refused.map_or("rejected", |kind| kind.as_str());
         let fields = format!("{word} {agent} {}", change.revision);
         let paths = [change.path.as_ref()];
-        out.path_line(PathStyle::Tree, &fields, &paths, || record(agent, change))?;
+        out.path_line(PathStyle::Tree, &fields, &paths, || {
+            report::rejected(agent, change)
+        })?;
     }
     out.finish()?;
     for change in &rejected.changes {
@@ -91,35 +93,14 @@ pub(crate) fn reject(args: &RejectArgs, session: &Session) -> Result<(), Failure
     })
 }
 
-fn record(agent: &AgentId, change: &Rejection) -> Record {
-    Record::new()
-        .with("agent", agent)
-        .with("revision", change.revision)
-        .with("path", &change.path)
-        .maybe("refused", change.refused.map(|kind| kind.as_str()))
-        .flag("edited-since", change.edited_since)
-}
-
 pub(crate) fn undo(args: &UndoArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let undone = integrate::undo(&session.store(), args.id, &args::folders(&args.paths)?)?;
-    let word = if undone.redo { "redone" } else { "undone" };
     for step in undone.entry.written() {
-        let agent = step.agent.as_ref().map(ToString::to_string);
-        let fields = format!(
-            "{word} {} {} {}",
-            agent.as_deref().unwrap_or("-"),
-            undone.entry.id,
-            undone.of
-        );
+        let fields = report::undone_fields(&undone, step);
         let path = step.path.as_bstr();
         out.path_line(PathStyle::Tree, &fields, &[path], || {
-            Record::new()
-                .with("path", &step.path)
-                .maybe("agent", agent.clone())
-                .with("journal", undone.entry.id.get())
-                .with("of", undone.of.get())
-                .flag("redo", undone.redo)
+            report::undone(&undone, step)
         })?;
     }
     out.finish()?;

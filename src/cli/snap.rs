@@ -1,9 +1,8 @@
 //! `git vws snap`: pins a revision, lists the pinned ones, lets one go.
 
-use git_vws::git::ObjectId;
 use git_vws::layout;
 use git_vws::model::{AgentId, Revision};
-use git_vws::output::Record;
+use git_vws::output::report;
 
 use super::args::FormArgs;
 use super::report::Failure;
@@ -32,19 +31,12 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         store.drop_snap(agent, revision)?;
     } else if args.list {
         for (revision, commit) in store.snaps(agent)? {
-            out.record(&record(agent, revision, commit))?;
+            out.record(&report::snap(agent, revision, commit))?;
         }
     } else {
         layout::import(&store, agent)?;
         let pinned = store.snap(agent, None)?;
-        out.record(&record(agent, pinned.revision(), pinned.commit))?;
+        out.record(&report::snap(agent, pinned.revision(), pinned.commit))?;
     }
     Ok(out.finish()?)
-}
-
-fn record(agent: &AgentId, revision: Revision, commit: ObjectId) -> Record {
-    Record::new()
-        .with("agent", agent)
-        .with("revision", revision)
-        .with("commit", commit)
 }

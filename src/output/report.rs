@@ -1,5 +1,15 @@
-//! What the library returns, as records: one description for the command line and for `batch`, so
-//! that both print the same.
+//! What the library returns, as records: one description for the command line, for `batch` and for
+//! `mcp`, so that all print the same. Here workspaces and what is in them; directories, proposals,
+//! decisions and the journal in the modules below.
+
+mod decision;
+mod directory;
+
+use std::path::Path;
+
+pub use decision::{accepted, accepted_fields, journal, proposed, proposed_fields};
+pub use decision::{rejected, undone, undone_fields};
+pub use directory::{captured, laid_out, place, settled};
 
 use super::{Record, Value};
 use crate::git::tree::{self, Change, Entry};
@@ -54,11 +64,12 @@ pub fn created(created: &Created) -> Record {
         .list("left-out", "left-out", left.iter().map(left_out))
 }
 
-/// One workspace of a listing.
-pub fn listed(listed: &Listed) -> Record {
+/// One workspace of a listing. `open` is its directory, where it is known to be ours.
+pub fn listed(listed: &Listed, open: Option<&Path>) -> Record {
     attributes(&listed.agent, listed.state.as_ref().ok())
         .flag("edited", listed.edited)
         .maybe("exec", listed.directory)
+        .maybe("directory", open.map(place))
         .list("snap", "snaps", listed.snaps.iter().copied())
         .maybe("damaged", listed.damage())
 }
@@ -67,12 +78,14 @@ pub fn listed(listed: &Listed) -> Record {
 pub fn shown(
     workspace: &Workspace,
     edited: bool,
-    directory: Option<ObjectId>,
+    exec: Option<ObjectId>,
+    open: Option<&Path>,
     snaps: &[Revision],
 ) -> Record {
     attributes(&workspace.agent, Some(workspace))
         .flag("edited", edited)
-        .maybe("exec", directory)
+        .maybe("exec", exec)
+        .maybe("directory", open.map(place))
         .list("snap", "snaps", snaps.iter().copied())
         .maybe("damaged", None::<&str>)
 }
@@ -296,6 +309,21 @@ pub fn change(change: &Change) -> Record {
         .maybe("new-mode", mode(change.new))
         .maybe("old-oid", change.old.map(|entry| entry.id))
         .maybe("new-oid", change.new.map(|entry| entry.id))
+}
+
+/// A change of a path with its lines added and deleted; `None` for binary content.
+pub fn counted(of: &Change, lines: Option<(u64, u64)>) -> Record {
+    change(of)
+        .maybe("added", lines.map(|(added, _)| added))
+        .maybe("deleted", lines.map(|(_, deleted)| deleted))
+}
+
+/// The fields before the path in a line of `git diff --numstat`.
+pub fn counted_fields(lines: Option<(u64, u64)>) -> String {
+    lines.map_or_else(
+        || "-\t-".to_owned(),
+        |(added, deleted)| format!("{added}\t{deleted}"),
+    )
 }
 
 /// The fields before the path in a line of `git diff --raw`.

@@ -35,6 +35,7 @@ pub use base::{Base, LeftOut};
 pub use check::{Check, Limit, Way};
 pub use context::{ContextCheck, Freshness};
 pub use create::{Created, From, NewWorkspace};
+pub use diff::{count_lines, patch};
 pub use dispose::Disposed;
 pub(crate) use edit::check_link;
 pub use edit::{Edit, Editor};

@@ -3,11 +3,10 @@
 use clap::ValueEnum;
 use git_vws::git;
 use git_vws::model::AgentId;
-use git_vws::output::Record;
+use git_vws::output::report;
 use git_vws::workspace::{Created, From, Mode, NewWorkspace};
 
 use super::args::{FormArgs, Spec};
-use super::base::left_out;
 use crate::cli::report::Failure;
 use crate::cli::session::{Session, say};
 
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if !args.quiet {
         remark(&created);
     }
-    out.record(&record(&created))?;
+    out.record(&report::created(&created))?;
     Ok(out.finish()?)
 }
 
@@ -100,26 +99,4 @@ fn remark(created: &Created) {
         let text = format!("left out '{}' [{}]", left_out.path, left_out.kind);
         say("warning", &text);
     }
-}
-
-fn record(created: &Created) -> Record {
-    let workspace = &created.workspace;
-    let base = created.base.as_ref();
-    let left = base.map(|base| &base.left_out[..]).unwrap_or_default();
-    Record::new()
-        .with("agent", &workspace.agent)
-        .with("revision", workspace.revision())
-        .with("commit", workspace.commit)
-        .with("base", workspace.base())
-        .with("tree", workspace.tree)
-        .with("mode", workspace.meta.mode.as_str())
-        .flag("read-only", workspace.meta.read_only)
-        .maybe("session", workspace.meta.session.clone())
-        .maybe("uncommitted", base.map(|base| base.dirty.len()))
-        .maybe("untracked", base.map(|base| base.untracked.len()))
-        .maybe(
-            "untracked-left-out",
-            base.map(|base| base.untracked_left_out),
-        )
-        .list("left-out", "left-out", left.iter().map(left_out))
 }

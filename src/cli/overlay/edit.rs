@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use git_vws::model::AgentId;
-use git_vws::output::Record;
-use git_vws::workspace::{Edit, Published};
+use git_vws::output::report;
+use git_vws::workspace::Edit;
 
 use super::args::{self, Bit, ExpectArgs, FormArgs};
 use crate::cli::report::Failure;
@@ -154,17 +154,6 @@ fn publish(common: &Common, edits: &[Edit], session: &Session) -> Result<(), Fai
     let mut out = session.printer(common.form.form())?;
     let terms = common.expect.terms();
     let published = session.store().edit(&common.agent, terms, edits)?;
-    out.record(&record(&published))?;
+    out.record(&report::published(&published))?;
     Ok(out.finish()?)
-}
-
-/// The revision after a change; `unchanged` where there was nothing to do.
-pub(super) fn record(published: &Published) -> Record {
-    let workspace = &published.workspace;
-    Record::new()
-        .with("agent", &workspace.agent)
-        .with("revision", workspace.revision())
-        .with("commit", workspace.commit)
-        .with("tree", workspace.tree)
-        .flag("unchanged", !published.changed)
 }

@@ -6,11 +6,10 @@ use std::ffi::OsString;
 use bstr::BStr;
 use git_vws::layout;
 use git_vws::model::{AgentId, Refusal, Revision};
-use git_vws::output::Record;
+use git_vws::output::report;
 use git_vws::workspace::names;
 
 use super::args::{self, ExpectArgs, FormArgs};
-use super::edit::record;
 use crate::cli::report::Failure;
 use crate::cli::session::{Session, read_input};
 
@@ -85,7 +84,7 @@ pub(crate) fn apply(args: &ApplyArgs, session: &Session) -> Result<(), Failure> 
     session.store().load(&args.agent)?;
     let terms = args.expect.terms();
     let published = session.store().apply(&args.agent, terms, &read_input()?)?;
-    out.record(&record(&published))?;
+    out.record(&report::published(&published))?;
     Ok(out.finish()?)
 }
 
@@ -97,7 +96,7 @@ pub(crate) fn commit(args: &CommitArgs, session: &Session) -> Result<(), Failure
     let published = store.commit_overlay(&args.agent, terms, message)?;
     let branch = names::branch(&args.agent);
     let tip = session.repository().refs().find(&branch)?;
-    let record = record(&published).with("branch", branch);
+    let record = report::published(&published).with("branch", branch);
     out.record(&record.maybe("branch-commit", tip))?;
     Ok(out.finish()?)
 }
@@ -107,7 +106,7 @@ pub(crate) fn discard(args: &DiscardArgs, session: &Session) -> Result<(), Failu
     let paths = args::folders(&args.paths)?;
     let terms = args.expect.terms();
     let published = session.store().discard(&args.agent, terms, &paths)?;
-    out.record(&record(&published))?;
+    out.record(&report::published(&published))?;
     Ok(out.finish()?)
 }
 
@@ -115,7 +114,7 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Result<(), Failu
     let mut out = session.printer(args.form.form())?;
     let terms = args.expect.terms();
     let published = session.store().restore(&args.agent, terms, args.revision)?;
-    out.record(&record(&published))?;
+    out.record(&report::published(&published))?;
     Ok(out.finish()?)
 }
 
@@ -130,11 +129,6 @@ pub(crate) fn dispose(args: &DisposeArgs, session: &Session) -> Result<(), Failu
                 "with --force it goes, and the edits stay under refs/relo/trash/",
             )
         })?;
-    let record = Record::new()
-        .with("agent", &args.agent)
-        .with("revision", disposed.workspace.revision())
-        .with("commit", disposed.workspace.commit)
-        .maybe("trash", disposed.trash);
-    out.record(&record)?;
+    out.record(&report::disposed(&disposed))?;
     Ok(out.finish()?)
 }

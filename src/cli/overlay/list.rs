@@ -2,11 +2,9 @@
 
 use git_vws::layout;
 use git_vws::model::AgentId;
-use git_vws::output::Record;
-use git_vws::workspace::Workspace;
+use git_vws::output::report;
 
 use super::args::FormArgs;
-use crate::cli::directory::place;
 use crate::cli::report::Failure;
 use crate::cli::session::Session;
 
@@ -34,12 +32,7 @@ pub(crate) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
             Some(_) => layout::open(&store, &listed.agent).unwrap_or_default(),
             None => None,
         };
-        let record = attributes(&listed.agent, listed.state.as_ref().ok())
-            .flag("edited", listed.edited)
-            .maybe("exec", listed.directory)
-            .maybe("directory", directory.map(|d| place(&d.path)))
-            .list("snap", "snaps", listed.snaps.iter().copied())
-            .maybe("damaged", listed.damage());
+        let record = report::listed(&listed, directory.as_ref().map(|d| &*d.path));
         out.record(&record)?;
     }
     Ok(out.finish()?)
@@ -48,34 +41,17 @@ pub(crate) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
 pub(crate) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
     let store = session.store();
     let workspace = layout::import(&store, &args.agent)?;
-    let snaps = store.snaps(&args.agent)?;
+    let snaps: Vec<_> = store
+        .snaps(&args.agent)?
+        .into_iter()
+        .map(|(n, _)| n)
+        .collect();
     let directory = layout::open(&store, &args.agent).unwrap_or_default();
-    let record = attributes(&args.agent, Some(&workspace))
-        .flag("edited", store.base_tree(&workspace)? != workspace.tree)
-        .maybe("exec", store.open_directory(&args.agent)?)
-        .maybe("directory", directory.map(|d| place(&d.path)))
-        .list(
-            "snap",
-            "snaps",
-            snaps.into_iter().map(|(revision, _)| revision),
-        )
-        .maybe("damaged", None::<&str>);
+    let edited = store.base_tree(&workspace)? != workspace.tree;
+    let exec = store.open_directory(&args.agent)?;
+    let open = directory.as_ref().map(|d| &*d.path);
+    let record = report::shown(&workspace, edited, exec, open, &snaps);
     let mut out = session.printer(args.form.form())?;
     out.record(&record)?;
     Ok(out.finish()?)
-}
-
-fn attributes(agent: &AgentId, workspace: Option<&Workspace>) -> Record {
-    let meta = workspace.map(|workspace| &workspace.meta);
-    Record::new()
-        .with("agent", agent)
-        .maybe("revision", workspace.map(Workspace::revision))
-        .maybe("commit", workspace.map(|workspace| workspace.commit))
-        .maybe("tree", workspace.map(|workspace| workspace.tree))
-        .maybe("base", workspace.map(Workspace::base))
-        .maybe("mode", meta.map(|meta| meta.mode.as_str()))
-        .flag("read-only", meta.is_some_and(|meta| meta.read_only))
-        .maybe("session", meta.and_then(|meta| meta.session.clone()))
-        .maybe("last", meta.map(|meta| meta.kind.as_str()))
-        .maybe("proposal", meta.and_then(|meta| meta.proposal))
 }

@@ -2,10 +2,9 @@
 
 use std::ffi::OsString;
 
-use git_vws::git::tree::{self, Entry};
 use git_vws::layout;
 use git_vws::model::AgentId;
-use git_vws::output::{Form, PathStyle, Record};
+use git_vws::output::{Form, PathStyle, report};
 
 use super::args::{self, FormArgs, SideArgs};
 use crate::cli::report::Failure;
@@ -69,9 +68,9 @@ pub(crate) fn ls(args: &LsArgs, session: &Session) -> Result<(), Failure> {
     let found = store.ls(&workspace, args.side.side(), under.as_ref(), args.recursive)?;
     let mut out = session.printer(args.form.form())?;
     for (path, entry) in &found {
-        let fields = format!("{:06o} {} {}", entry.mode, type_of(entry), entry.id);
+        let fields = report::entry_fields(entry);
         out.path_line(PathStyle::Tree, &fields, &[path.as_ref()], || {
-            describe(Record::new().with("path", path), entry)
+            report::entry(path, entry)
         })?;
     }
     Ok(out.finish()?)
@@ -82,24 +81,7 @@ pub(crate) fn stat(args: &StatArgs, session: &Session) -> Result<(), Failure> {
     let store = session.store();
     let workspace = layout::import(&store, &args.agent)?;
     let found = store.stat(&workspace, args.side.side(), &path)?;
-    let record = describe(Record::new().with("path", &found.path), &found.entry);
     let mut out = session.printer(args.form.form())?;
-    out.record(&record.maybe("size", found.size))?;
+    out.record(&report::found(&found))?;
     Ok(out.finish()?)
-}
-
-fn describe(record: Record, entry: &Entry) -> Record {
-    record
-        .with("mode", format!("{:06o}", entry.mode))
-        .with("type", type_of(entry))
-        .with("oid", entry.id)
-}
-
-/// What `git ls-tree` calls an entry.
-fn type_of(entry: &Entry) -> &'static str {
-    match entry.mode {
-        tree::TREE => "tree",
-        tree::GITLINK => "commit",
-        _ => "blob",
-    }
 }

@@ -9,9 +9,9 @@ mod look;
 
 use clap::Subcommand;
 
+use super::args;
 use super::report::Failure;
 use super::session::Session;
-use super::{args, base};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
