@@ -14,6 +14,7 @@
 //!
 //! - `cli` (the binary's own): arguments to one library call to records
 //! - [`batch`]: the stdin protocol over the same library calls
+//! - [`mcp`]: one workspace as tools of a Model Context Protocol server
 //! - [`output`]: records as porcelain, NUL-separated fields, or JSON
 //! - [`integrate`]: proposal, merge, accept, reject, journal, undo
 //! - [`layout`]: directories for tools: lay out, capture, settle, exec
@@ -29,6 +30,7 @@ pub mod events;
 pub mod git;
 pub mod integrate;
 pub mod layout;
+pub mod mcp;
 pub mod mirror;
 pub mod model;
 pub mod output;

@@ -10,7 +10,7 @@ use std::path::Path;
 /// The order of imports, highest first; the modules of one rank don't know each other.
 const RANKS: [&[&str]; 10] = [
     &["cli"],
-    &["batch"],
+    &["batch", "mcp"],
     &["output"],
     &["integrate"],
     &["layout"],

@@ -63,6 +63,12 @@ pub const IDENTITY_NAME: &str = "git-vws";
 /// The mail address that goes with [`IDENTITY_NAME`].
 pub const IDENTITY_EMAIL: &str = "git-vws@localhost";
 
+/// The version of libgit2 that is built in.
+pub fn libgit2_version() -> String {
+    let (major, minor, patch) = git2::Version::get().libgit2_version();
+    format!("{major}.{minor}.{patch}")
+}
+
 /// How many hex digits an object id has.
 pub fn hex_len(format: ObjectFormat) -> usize {
     match format {

@@ -40,6 +40,11 @@ impl Choice {
         Choice::Worktree,
     ];
 
+    /// Whether this version has the back end; whether it works on a disk shows only there.
+    pub fn is_built(self) -> bool {
+        self != Choice::Auto && choose(self).is_ok()
+    }
+
     /// The word in settings and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {

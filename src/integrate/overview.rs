@@ -1,0 +1,138 @@
+//! Everything at once, for a person: each agent with its workspace, its directory and what waits
+//! for a decision, and what was interrupted. Nothing is captured or changed by looking.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::journal::{self, JournalId, Kind, State as Phase};
+use super::{Proposal, Result, State, changes};
+use crate::git::ObjectId;
+use crate::layout;
+use crate::model::{AgentId, Revision};
+use crate::workspace::Store;
+
+/// What there is.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    /// Every agent that has a workspace or a change that waits, by name.
+    pub agents: Vec<Seen>,
+    /// Journal entries of this working tree that were begun and not ended, the oldest first.
+    pub interrupted: Vec<JournalId>,
+    /// The newest accept (or redo) of this working tree that can be taken back.
+    pub last_accept: Option<JournalId>,
+}
+
+/// One agent.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Its id.
+    pub agent: AgentId,
+    /// Its workspace; `None` after it was released.
+    pub workspace: Option<Held>,
+    /// How many changes wait for a decision, and how many have got one.
+    pub waiting: usize,
+    /// Changes that are in the user's tree.
+    pub accepted: usize,
+    /// Changes that were turned down.
+    pub rejected: usize,
+}
+
+/// A workspace.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Its revision; `None` for one that is damaged.
+    pub revision: Option<Revision>,
+    /// What is wrong with it.
+    pub damage: Option<String>,
+    /// Whether it holds edits that no proposal offers.
+    pub unproposed: bool,
+    /// Whether it refuses writes.
+    pub read_only: bool,
+    /// Its open directory.
+    pub directory: Option<Place>,
+}
+
+/// An open directory.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// It is where it was laid out.
+    Open(PathBuf),
+    /// It is gone, was never finished, or something else stands in its place; why.
+    Lost(String),
+}
+
+/// Looks at everything.
+///
+/// # Errors
+/// When refs cannot be listed or a proposal cannot be read.
+pub fn overview(store: &Store<'_>) -> Result<Overview> {
+    let mut by_agent: BTreeMap<AgentId, Vec<Proposal>> = BTreeMap::new();
+    for proposal in changes(store, None)? {
+        let all = by_agent.entry(proposal.agent.clone()).or_default();
+        all.push(proposal);
+    }
+    let mut agents = Vec::new();
+    for listed in store.list()? {
+        let proposals = by_agent.remove(&listed.agent).unwrap_or_default();
+        let directory = listed.directory.map(|_| place(store, &listed.agent));
+        let workspace = listed.state.as_ref().ok();
+        let held = Held {
+            revision: workspace.map(|workspace| workspace.revision()),
+            damage: listed.damage(),
+            unproposed: listed.edited && !offers(&proposals, workspace.map(|w| w.tree)),
+            read_only: workspace.is_some_and(|workspace| workspace.meta.read_only),
+            directory,
+        };
+        agents.push(seen(listed.agent, Some(held), &proposals));
+    }
+    for (agent, proposals) in by_agent {
+        let released = seen(agent, None, &proposals);
+        if released.waiting > 0 {
+            agents.push(released);
+        }
+    }
+    agents.sort_by(|one, other| one.agent.cmp(&other.agent));
+    let mut overview = Overview {
+        agents,
+        ..Overview::default()
+    };
+    // The newest first.
+    for summary in journal::list(*store)?.iter().filter(|one| one.here) {
+        let Ok(entry) = &summary.entry else { continue };
+        match (entry.state, entry.kind) {
+            (Phase::Open, _) => overview.interrupted.insert(0, summary.id),
+            (Phase::Done, Kind::Accept) if !entry.is_undone() => {
+                overview.last_accept.get_or_insert(summary.id);
+            }
+            _ => {}
+        }
+    }
+    Ok(overview)
+}
+
+/// Whether the last proposal offers what the workspace holds.
+fn offers(proposals: &[Proposal], tree: Option<ObjectId>) -> bool {
+    let last = proposals.iter().max_by_key(|proposal| proposal.revision);
+    last.is_some_and(|last| Some(last.tree) == tree)
+}
+
+fn place(store: &Store<'_>, agent: &AgentId) -> Place {
+    match layout::open(store, agent) {
+        Ok(Some(directory)) => Place::Open(directory.path),
+        Ok(None) => Place::Lost("its directory was never finished".to_owned()),
+        Err(error) => Place::Lost(error.to_string()),
+    }
+}
+
+fn seen(agent: AgentId, workspace: Option<Held>, proposals: &[Proposal]) -> Seen {
+    let states = || proposals.iter().flat_map(|p| &p.changes).map(|c| c.state);
+    Seen {
+        agent,
+        workspace,
+        waiting: states().filter(|state| *state == State::Proposed).count(),
+        accepted: states()
+            .filter(|state| matches!(state, State::Accepted { .. }))
+            .count(),
+        rejected: states().filter(|state| *state == State::Rejected).count(),
+    }
+}
