@@ -99,10 +99,15 @@ fn help_goes_to_stdout() {
     exit: 129
     ");
     let version = format!("git-vws {}\n", env!("CARGO_PKG_VERSION"));
-    for args in [["version"], ["--version"]] {
-        let outcome = sandbox.binary(&args, b"").success();
-        assert_eq!(outcome.stdout().as_bstr(), version.as_bytes().as_bstr());
-    }
+    let outcome = sandbox.binary(&["--version"], b"").success();
+    assert_eq!(outcome.stdout().as_bstr(), version.as_bytes().as_bstr());
+    let outcome = sandbox.binary(&["version"], b"").success();
+    assert!(outcome.stdout().starts_with(version.as_bytes()));
+    assert!(outcome.stdout().contains_str("\nlibgit2 1."), "{outcome}");
+    assert!(
+        outcome.stdout().contains_str("\nbackend checkout\n"),
+        "{outcome}"
+    );
 }
 
 #[test]

@@ -10,12 +10,16 @@ mod batch;
 mod changes;
 mod check;
 mod conflicts;
+mod complete;
 mod context;
 mod directory;
 mod exec;
 mod graph;
+mod hook;
 mod journal;
 mod log;
+mod manual;
+mod mcp;
 mod overlay;
 mod reference;
 mod reject;
@@ -23,7 +27,9 @@ mod report;
 mod session;
 mod snap;
 mod stack;
+mod status;
 mod usage;
+mod version;
 
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
@@ -31,7 +37,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use report::Failure;
-use session::{Session, print, say};
+use session::{Session, say};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -98,8 +104,21 @@ enum Command {
     Journal(journal::Args),
     /// Tell what this repository is, and what can and cannot be done in it
     Check(check::Args),
-    /// Print the version
-    Version,
+    /// Show all of it on one screen
+    Status(status::Args),
+    /// Serve a workspace as tools of a Model Context Protocol server
+    Mcp(mcp::Args),
+    /// Make and remove directories for a harness, JSON on standard input
+    #[command(subcommand)]
+    Hook(hook::Command),
+    /// Print the version, and what is built in
+    Version(version::Args),
+    /// Write man pages and completions where the system looks for them
+    #[command(hide = true)]
+    InstallDocs(manual::InstallArgs),
+    /// Complete a command line for a shell
+    #[command(hide = true, name = "__complete")]
+    Complete(complete::Args),
 }
 
 /// Parses, runs, reports. Returns the exit code.
@@ -131,9 +150,16 @@ fn command() -> clap::Command {
 }
 
 fn run(command: &Command) -> Result<ExitCode, Failure> {
-    if let Command::Version = command {
-        print(concat!("git-vws ", env!("CARGO_PKG_VERSION"), "\n"))?;
-        return Ok(ExitCode::SUCCESS);
+    // What works outside of a repository, or finds it by itself.
+    let done = match command {
+        Command::Version(args) => Some(version::run(args)),
+        Command::InstallDocs(args) => Some(manual::install(args, self::command())),
+        Command::Complete(args) => Some(complete::run(args, self::command())),
+        Command::Hook(command) => Some(hook::run(command)),
+        _ => None,
+    };
+    if let Some(done) = done {
+        return done.map(|()| ExitCode::SUCCESS);
     }
     let session = Session::open()?;
     let done = match command {
@@ -161,7 +187,11 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Reject(args) => reject::reject(args, &session),
         Command::Undo(args) => reject::undo(args, &session),
         Command::Journal(args) => journal::run(args, &session),
-        Command::Version => Ok(()),
+        Command::Status(args) => status::run(args, &session),
+        Command::Mcp(args) => mcp::run(args, &session),
+        Command::Version(_) | Command::InstallDocs(_) | Command::Complete(_) | Command::Hook(_) => {
+            Ok(())
+        }
     };
     done.map(|()| ExitCode::SUCCESS)
 }

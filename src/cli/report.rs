@@ -11,7 +11,7 @@ use git_vws::integrate::{self, journal};
 use git_vws::model::{PathError, Refusal};
 use git_vws::{git, layout, output, workspace};
 
-use super::session::say;
+use super::session::{self, say};
 
 /// A documented "no".
 const REFUSED: u8 = 1;
@@ -118,7 +118,7 @@ impl Failure {
             let kind = kind.map(|kind| format!(" [{kind}]")).unwrap_or_default();
             say(level, &format!("{}{kind}", self.text()));
             if let Some(hint) = hint {
-                say("hint", &hint);
+                session::hint(&hint);
             }
         }
         ExitCode::from(other.filter(|_| code != CLOSED_PIPE).unwrap_or(code))

@@ -98,6 +98,25 @@ pub(crate) fn say(level: &str, text: &str) {
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
+/// Tells what to do next, unless `advice.vws` is off (or `GIT_ADVICE` in the environment, as for git
+/// itself). All hints come through here.
+pub(crate) fn hint(text: &str) {
+    if advice(Session::open().ok().as_ref()) {
+        say("hint", text);
+    }
+}
+
+/// Whether hints are wanted. Where no repository or setting can be read, they are.
+pub(crate) fn advice(session: Option<&Session>) -> bool {
+    let off = |value: &str| ["", "0", "false", "no", "off"].contains(&value);
+    if std::env::var("GIT_ADVICE").is_ok_and(|value| off(&value.to_ascii_lowercase())) {
+        return false;
+    }
+    let set = session.and_then(|session| session.repository().config().ok());
+    let set = set.and_then(|config| config.bool("advice.vws").ok().flatten());
+    set != Some(false)
+}
+
 /// Prints lines for people to standard error, as they are.
 pub(crate) fn print_error(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());

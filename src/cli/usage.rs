@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::session::{print, print_error, say};
+use super::session::{self, print, print_error, say};
 
 /// The exit code of usage errors, and of a command that was left out, as for git's own commands.
 const USAGE: u8 = 129;
@@ -20,7 +20,7 @@ the whole job
    run <agent> -- <command>     workspace from the working tree, run, propose
    changes | conflicts          what agents offer, and what would collide
    accept | reject <agent>      merge it into the working tree, or not
-   undo | journal               take an accept back, see all of them
+   undo | journal | status      take an accept back, see all there is
 
 a workspace: an agent's own view of this repository, no files on disk
    overlay create | list | show | discard | restore | dispose
@@ -34,7 +34,7 @@ a directory, while a tool needs one
    materialize | capture | settle
 
 for orchestrators
-   batch                        all of it on standard input, in one process
+   batch | mcp | hook           on standard input: commands, tools, a harness
    base | context               what things are based on
    check | version              what this repository can hold, and what this is
 
@@ -61,7 +61,7 @@ pub(crate) fn answer(error: &clap::Error, command: clap::Command, args: &[OsStri
             let (what, hint) = describe(error);
             say("fatal", &what);
             if let Some(hint) = hint {
-                say("hint", &hint);
+                session::hint(&hint);
             }
             print_error(&synopsis(command, args));
             return ExitCode::from(USAGE);
@@ -86,6 +86,12 @@ fn synopsis(mut command: clap::Command, args: &[OsString]) -> String {
             .expect("invariant: it was just found");
     }
     in_gits_words(&format!("{}\n", at.render_usage()))
+}
+
+/// The synopsis of a built command, as its help shows it.
+pub(super) fn usage_of(command: &clap::Command) -> String {
+    let usage = command.clone().render_usage().to_string();
+    in_gits_words(&usage.replace("Usage: ", ""))
 }
 
 fn in_gits_words(text: &str) -> String {
@@ -184,14 +190,15 @@ mod tests {
             assert!(line.len() <= 80, "{line}");
         }
         let all = command();
-        for one in all.get_subcommands() {
+        for one in all.get_subcommands().filter(|one| !one.is_hide_set()) {
             let name = one.get_name();
             let words = |name: &str| {
                 HELP.split(|c: char| !c.is_ascii_lowercase() && c != '-')
                     .any(|word| word == name)
             };
             assert!(words(name), "{name}");
-            for below in one.get_subcommands() {
+            // What a harness calls is no business of a person's.
+            for below in one.get_subcommands().filter(|_| name != "hook") {
                 assert!(words(below.get_name()), "{}", below.get_name());
             }
         }
