@@ -171,7 +171,8 @@ fn a_harness_gets_a_directory_and_gives_it_back() {
     let done = json!({ "cwd": path, "hook_event_name": "WorktreeRemove", "worktree_path": path });
     assert_snapshot!(hook("worktree-remove", &done), @"
     --- stderr
-    fix-login: proposed 1 change; 'git vws changes fix-login' shows it
+    fix-login: proposed 1 change
+    hint: 'git vws changes fix-login' shows it
     exit: 0
     ");
     assert!(!path.exists());

@@ -13,7 +13,7 @@ use git_vws::workspace::{From, Mode, NewWorkspace};
 
 use super::args::FormArgs;
 use super::report::Failure;
-use super::session::{Session, count_of, say};
+use super::session::{self, Session, count_of, say};
 use super::{changes, directory};
 
 #[derive(clap::Args, Debug)]
@@ -74,9 +74,12 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
         let (dirty, untracked) = created
             .base
             .map_or((0, 0), |base| (base.dirty.len(), base.untracked.len()));
-        let text = format!(
-            "cut from the working tree, {dirty} edited and {untracked} untracked paths in it"
-        );
+        let text = match (dirty, untracked) {
+            (0, 0) => "cut from the working tree, which is clean".to_owned(),
+            _ => format!(
+                "cut from the working tree, {dirty} edited and {untracked} untracked paths in it"
+            ),
+        };
         tell(agent.as_str(), &text);
     }
     let finished = start(agent, &args.command, session)?;
@@ -87,13 +90,15 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
         let proposal = integrate::propose(&store, agent, None)?;
         changes::print(&mut out, &proposal)?;
         out.finish()?;
-        let text = match proposal.undecided() {
+        let mut text = match proposal.undecided() {
             0 => "nothing to propose".to_owned(),
-            count => format!(
-                "proposed {}; 'git vws changes {agent}' shows it, 'git vws accept {agent}' merges it",
-                count_of(count, "change")
-            ),
+            count => format!("proposed {}", count_of(count, "change")),
         };
+        if proposal.undecided() > 0 && session::advice(Some(session)) {
+            let next =
+                format!("; 'git vws changes {agent}' shows it, 'git vws accept {agent}' merges it");
+            text.push_str(&next);
+        }
         tell(agent.as_str(), &text);
     }
     Ok(status)

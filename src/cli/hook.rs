@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::directory;
 use super::report::Failure;
-use super::session::{Session, count_of, read_input, say};
+use super::session::{self, Session, count_of, read_input, say};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -104,8 +104,8 @@ fn remove() -> Result<(), Failure> {
     let count = proposal.undecided();
     if count > 0 {
         let what = count_of(count, "change");
-        let text = format!("proposed {what}; 'git vws changes {agent}' shows it");
-        say(agent.as_str(), &text);
+        say(agent.as_str(), &format!("proposed {what}"));
+        session::hint(&format!("'git vws changes {agent}' shows it"));
     } else if proposal.changes.is_empty() {
         store.dispose(&agent, false)?;
     }
