@@ -71,7 +71,7 @@ fn a_client_creates_reads_edits_and_proposes() {
                 json!({ "path": "raw", "content": "AP8=", "encoding": "base64" }),
             ),
             call(7, "delete", json!({ "path": "d", "recursive": true })),
-            call(8, "list", json!({ "recursive": true })),
+            call(8, "list", json!({ "path": ".", "recursive": true })),
             call(9, "diff", json!({ "path": "README.md" })),
             call(10, "propose", json!({ "message": "greet in German" })),
             json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" }),

@@ -113,7 +113,10 @@ impl Line {
                     let Some(arg) = option(&self.command, name) else {
                         return Vec::new();
                     };
-                    let with_name = |(text, what)| (format!("{name}={text}"), what);
+                    let with_name = |(text, what): Candidate| match text.starts_with(':') {
+                        true => (text, what),
+                        false => (format!("{name}={text}"), what),
+                    };
                     let values = self.values(&arg, value);
                     values.into_iter().map(with_name).collect()
                 }
@@ -358,6 +361,7 @@ mod tests {
         );
         assert_eq!(complete(&["exec", "a", "--", ""]), [":command"]);
         assert_eq!(complete(&["accept", "--dirty-from", ""]), [":files"]);
+        assert_eq!(complete(&["accept", "--dirty-from=x"]), [":files"]);
         assert_eq!(complete(&["nonsense", "x"]), Vec::<String>::new());
     }
 }

@@ -215,7 +215,8 @@ impl<'r, 'c> Server<'r, 'c> {
     }
 
     fn list(&self, wanted: &tools::List) -> Outcome {
-        let under = wanted.path.as_deref().map(folder).transpose()?;
+        let under = wanted.path.as_deref().and_then(below_top);
+        let under = under.map(folder).transpose()?;
         let store = self.store();
         let workspace = self.workspace(&store)?;
         let found = store.ls(&workspace, Side::Overlay, under.as_ref(), wanted.recursive)?;
@@ -230,7 +231,8 @@ impl<'r, 'c> Server<'r, 'c> {
     }
 
     fn diff(&self, wanted: &tools::Diff) -> Outcome {
-        let under = wanted.path.as_deref().map(folder).transpose()?;
+        let under = wanted.path.as_deref().and_then(below_top);
+        let under = under.map(folder).transpose()?;
         let store = self.store();
         let workspace = self.workspace(&store)?;
         let is_asked = |change: &Change| match &under {
@@ -268,6 +270,11 @@ impl<'r, 'c> Server<'r, 'c> {
 fn read<T: DeserializeOwned>(tool: &str, arguments: &Value) -> Result<T, Fault> {
     let known = T::deserialize(arguments);
     known.map_err(|error| (INVALID_PARAMS, format!("arguments of '{tool}': {error}")))
+}
+
+/// A path unless it is one of the ways to write the top.
+fn below_top(path: &str) -> Option<&str> {
+    Some(path).filter(|path| !["", ".", "./", "/"].contains(path))
 }
 
 /// A path that may be a folder, and may be written as one.
