@@ -179,7 +179,11 @@ fn the_formats_page_has_every_key_that_is_printed() {
         git vws overlay create a >/dev/null
         echo x | git vws overlay write a x >/dev/null
         git vws propose a >/dev/null
-        git vws accept a >/dev/null";
+        git vws accept a >/dev/null
+        for agent in y z; do
+            git vws overlay create $agent >/dev/null
+            echo $agent | git vws overlay write $agent README.md >/dev/null
+        done";
     let mut shell = sandbox.command("sh");
     shell.args(["-c", script]);
     sandbox.outcome(shell, b"").success();
@@ -204,6 +208,7 @@ fn the_formats_page_has_every_key_that_is_printed() {
         ("settle", true, "settle --json b"),
         ("propose, changes, run", false, "propose --json b"),
         ("propose, changes, run", false, "run --json c -- touch c"),
+        ("conflicts", false, "conflicts --json"),
         ("accept", false, "accept --json b"),
         ("undo", false, "undo --json"),
         ("reject", false, "reject --json b"),
@@ -214,7 +219,9 @@ fn the_formats_page_has_every_key_that_is_printed() {
     let mut seen = BTreeSet::new();
     for (block, is_record, args) in cases {
         let args: Vec<&str> = args.split(' ').collect();
-        let outcome = sandbox.vws(&args).success();
+        let outcome = sandbox.vws(&args);
+        let wanted = if args[0] == "conflicts" { 1 } else { 0 };
+        assert_eq!(outcome.code(), Some(wanted), "{outcome}");
         let first = outcome
             .stdout()
             .split(|byte| *byte == b'\n')

@@ -7,7 +7,7 @@ use git_vws::output::{Form, PathStyle, report};
 
 use super::args::{FormArgs, Spec};
 use super::report::Failure;
-use super::session::{Out, Session, count_of, say};
+use super::session::{self, Out, Session, count_of, say};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ProposeArgs {
@@ -128,13 +128,11 @@ fn advise(proposals: &[Proposal]) {
         .clone()
         .any(|c| matches!(c.state, State::Blocked(_)));
     if changes.any(|change| change.state == State::Proposed) {
-        say(
-            "hint",
+        session::hint(
             "'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down",
         );
     } else if blocked {
-        say(
-            "hint",
+        session::hint(
             "'git vws rebase-onto <agent> <base> --without=<parent>' frees what is blocked",
         );
     }

@@ -147,6 +147,10 @@ fn facts(seen: &Seen, top: Option<&std::path::Path>, paint: &Paint) -> Vec<Strin
         let text = format!("{} {waits}", count_of(seen.waiting, "change"));
         say(Some(Ink::Waits), &text);
     }
+    if seen.blocked > 0 {
+        let text = format!("{} blocked", count_of(seen.blocked, "change"));
+        say(Some(Ink::Wrong), &text);
+    }
     match held.and_then(|held| held.directory.as_ref()) {
         Some(Place::Open(path)) => {
             let short = top.and_then(|top| path.strip_prefix(top).ok());

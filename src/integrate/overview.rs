@@ -29,8 +29,10 @@ pub struct Seen {
     pub agent: AgentId,
     /// Its workspace; `None` after it was released.
     pub workspace: Option<Held>,
-    /// How many changes wait for a decision, and how many have got one.
+    /// How many changes wait for a decision.
     pub waiting: usize,
+    /// Changes that wait, and cannot be accepted as they are: what they were built on is gone.
+    pub blocked: usize,
     /// Changes that are in the user's tree.
     pub accepted: usize,
     /// Changes that were turned down.
@@ -87,7 +89,7 @@ pub fn overview(store: &Store<'_>) -> Result<Overview> {
     }
     for (agent, proposals) in by_agent {
         let released = seen(agent, None, &proposals);
-        if released.waiting > 0 {
+        if released.waiting + released.blocked > 0 {
             agents.push(released);
         }
     }
@@ -130,6 +132,9 @@ fn seen(agent: AgentId, workspace: Option<Held>, proposals: &[Proposal]) -> Seen
         agent,
         workspace,
         waiting: states().filter(|state| *state == State::Proposed).count(),
+        blocked: states()
+            .filter(|state| matches!(state, State::Blocked(_)))
+            .count(),
         accepted: states()
             .filter(|state| matches!(state, State::Accepted { .. }))
             .count(),

@@ -22,7 +22,7 @@ macro_rules! texts {
 }
 
 texts! {
-    "git-vws" "accept" "base" "batch" "capture" "changes" "context" "exec" "hook" "journal"
+    "git-vws" "accept" "base" "batch" "capture" "changes" "conflicts" "context" "exec" "hook" "journal"
     "materialize" "mcp" "overlay" "propose" "reject" "run" "settle" "snap" "status" "undo"
     "version"
 }
