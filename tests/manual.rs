@@ -162,7 +162,9 @@ fn documented(lines: bool) -> BTreeMap<String, BTreeSet<String>> {
         let body = rest.split("\n\n").next().unwrap();
         let keys = body.split('`').skip(1).step_by(2);
         let keys = keys.map(|key| match key.strip_suffix('*') {
-            Some(many @ ("snap" | "step" | "backend")) => format!("{many}s"),
+            Some(many @ ("snap" | "step" | "backend" | "parent" | "conflict" | "path")) => {
+                format!("{many}s")
+            }
             _ => key.trim_matches(['[', ']', '*']).to_owned(),
         });
         found.insert(term.to_owned(), keys.collect());
@@ -214,12 +216,35 @@ fn the_formats_page_has_every_key_that_is_printed() {
         ("reject", false, "reject --json b"),
         ("journal", true, "journal --json"),
         ("version", true, "version --json"),
+        ("stack", true, "stack --json s --on=y"),
+        ("stack --status", true, "stack --status --json s"),
+        ("stack --graph", true, "stack --graph --json s"),
+        ("recut, rebase-onto", true, "rebase-onto --json s HEAD"),
+        ("overlay commit", true, "overlay commit --json y"),
+        ("overlay apply", true, "overlay apply --json y < patch"),
+        (
+            "import",
+            true,
+            "import --json z --reference=- -- README.md < reference",
+        ),
+        ("log", true, "log --json y"),
+        ("context --check", false, "context --check --json y < blob"),
         ("overlay dispose", true, "overlay dispose --json --force c"),
     ];
     let mut seen = BTreeSet::new();
     for (block, is_record, args) in cases {
+        let (args, input) = args.split_once(" < ").unwrap_or((args, ""));
         let args: Vec<&str> = args.split(' ').collect();
-        let outcome = sandbox.vws(&args);
+        let input = match input {
+            "" => Vec::new(),
+            "patch" => b"diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+n\n".to_vec(),
+            "reference" => sandbox.vws(&["reference", "y", "README.md"]).stdout().to_vec(),
+            _ => {
+                let blob = sandbox.git_text(&["rev-parse", "HEAD:README.md"]);
+                format!("{blob} README.md\n").into_bytes()
+            }
+        };
+        let outcome = sandbox.vws_with_input(&args, &input);
         let wanted = if args[0] == "conflicts" { 1 } else { 0 };
         assert_eq!(outcome.code(), Some(wanted), "{outcome}");
         let first = outcome
@@ -234,9 +259,17 @@ fn the_formats_page_has_every_key_that_is_printed() {
             true => records[*block].iter().map(|key| json_key(key)).collect(),
             false => lines[*block].clone(),
         };
-        if *block == "settle" {
-            assert!(wanted.remove("capture"));
-            wanted.extend(records["capture"].iter().map(|key| json_key(key)));
+        // "what ... has" names another block.
+        for (name, whole) in [
+            ("capture", "capture"),
+            (
+                "overlay write",
+                "overlay write, delete, rename, chmod, symlink, discard, restore",
+            ),
+        ] {
+            if *is_record && wanted.remove(name) {
+                wanted.extend(records[whole].iter().map(|key| json_key(key)));
+            }
         }
         assert_eq!(printed, wanted, "{args:?}");
         seen.insert(*block);

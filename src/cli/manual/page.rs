@@ -22,9 +22,9 @@ macro_rules! texts {
 }
 
 texts! {
-    "git-vws" "accept" "base" "batch" "capture" "changes" "conflicts" "context" "exec" "hook" "journal"
-    "materialize" "mcp" "overlay" "propose" "reject" "run" "settle" "snap" "status" "undo"
-    "version"
+    "git-vws" "accept" "base" "batch" "capture" "changes" "conflicts" "context" "exec" "hook" "import"
+    "journal" "log" "materialize" "mcp" "overlay" "propose" "rebase-onto" "recut" "reference"
+    "reject" "run" "settle" "snap" "stack" "status" "undo" "version"
 }
 
 /// All pages.
