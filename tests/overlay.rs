@@ -298,6 +298,30 @@ fn what_a_command_does_is_read_from_the_upper_folder() {
 }
 
 #[test]
+fn a_folder_in_an_opaque_one_hides_what_is_below_too() {
+    let sandbox = seeded();
+    if !works(&sandbox) {
+        return;
+    }
+    let rig = Rig::new(sandbox, "HEAD", "HEAD", false);
+    let script = "
+        rm -r old && mkdir -p old/z && echo n >old/z/n
+        mkdir -p new/z && echo n >new/z/n && rm -r kept && mv new kept";
+    rig.run(At::Own, script).success();
+    insta::assert_snapshot!(rig.list(), @r"
+    Removed kept/x
+    Removed kept/y
+    Removed kept/z/deep
+    File kept/z/n
+    Removed old/x
+    Removed old/y
+    Removed old/z/deep
+    File old/z/n
+    ");
+    rig.agrees_with_git();
+}
+
+#[test]
 fn a_near_template_serves_another_revision() {
     let sandbox = seeded();
     if !works(&sandbox) {

@@ -144,9 +144,13 @@ impl<S: TreeSource> Reader<'_, S> {
     }
 
     /// Goes through a folder that exists above.
-    fn folder(&mut self, folder: &OwnedFd, path: &mut BString, trees: Trees) -> Result<()> {
+    fn folder(&mut self, folder: &OwnedFd, path: &mut BString, mut trees: Trees) -> Result<()> {
         let failed = |path: &BString, e: Errno| Error::io("read", os_str(path.as_bstr()), e);
         let opacity = opacity(folder).map_err(|e| failed(path, e))?;
+        if opacity == Opacity::Opaque {
+            // Nothing of the template shows here, nor in the folders within, which bear no mark.
+            trees.template = None;
+        }
         let mut names = self.names(trees)?;
         let length = path.len();
         for name in list(folder).map_err(|e| failed(path, e))? {
@@ -180,11 +184,7 @@ impl<S: TreeSource> Reader<'_, S> {
         }
         for (name, pair) in names {
             push(path, name.as_bstr());
-            if opacity == Opacity::Opaque {
-                self.removed(path.as_bstr(), pair)?;
-            } else {
-                self.fallen_back(path.as_bstr(), pair)?;
-            }
+            self.fallen_back(path.as_bstr(), pair)?;
             path.truncate(length);
         }
         Ok(())
