@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         let mut args = std::env::args_os().skip(1);
         if args.next().is_some_and(|first| first == overlay::ENTER) {
             let failure = overlay::enter_main(args);
-            if let Some(error) = &failure.error {
+            if let Some(error) = failure.error.filter(|_| !failure.reported) {
                 use std::io::Write;
                 let _ = writeln!(std::io::stderr(), "fatal: {error}");
             }

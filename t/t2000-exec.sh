@@ -24,7 +24,7 @@ test_expect_success 'setup' '
 test_expect_success 'the command sees the tree of the workspace, and git works in it' '
 	users_side >../aside/expect &&
 	git vws overlay create agent >../aside/record &&
-	git vws exec agent -- sh -c "pwd && cat one.t && git status --porcelain && git rev-parse --show-toplevel" \
+	git vws exec --at=own agent -- sh -c "pwd && cat one.t && git status --porcelain && git rev-parse --show-toplevel" \
 		>../aside/out &&
 	{
 		echo "$TRASH_DIRECTORY/.relo/worktrees/agent" &&

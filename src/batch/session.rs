@@ -162,6 +162,7 @@ impl<'r, 'c> Session<'r, 'c> {
             }
             Request::Dispose(agent, force) => {
                 let disposed = store.dispose(&agent, force)?;
+                let _ = layout::forget(&store, &agent);
                 self.record(command, &[report::disposed(&disposed)])
             }
             Request::Snap(agent, what) => self.snap(command, &agent, what),

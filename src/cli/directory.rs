@@ -50,7 +50,7 @@ pub(crate) struct SettleArgs {
     agent: AgentId,
 }
 
-fn backends() -> PossibleValuesParser {
+pub(super) fn backends() -> PossibleValuesParser {
     PossibleValuesParser::new(Choice::ALL.map(Choice::as_str))
 }
 

@@ -4,10 +4,11 @@
 //! `env`. Standard output is the command's; only `run` adds to it, the proposal's lines at the end.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use git_vws::integrate;
-use git_vws::layout::{self, ExitKind, Finished};
+use git_vws::layout::{self, ExitKind, Finished, Options, Where};
 use git_vws::model::AgentId;
 use git_vws::workspace::{From, Mode, NewWorkspace};
 
@@ -16,11 +17,24 @@ use super::report::Failure;
 use super::session::{self, Session, count_of, say};
 use super::{changes, directory};
 
+/// Where the command runs.
+#[derive(clap::Args, Debug)]
+struct HowArgs {
+    /// How files are laid out (default: relo.workspace.materialization, else auto)
+    #[arg(long, value_name = "backend", value_parser = directory::backends())]
+    backend: Option<String>,
+    /// Where the command sees them: at the path of the checkout or at their own
+    #[arg(long, value_name = "checkout|own", value_parser = ["checkout", "own"])]
+    at: Option<String>,
+}
+
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExecArgs {
     /// Say nothing about what was left out
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    how: HowArgs,
     /// The workspace
     #[arg(value_name = "agent")]
     agent: AgentId,
@@ -36,6 +50,8 @@ pub(crate) struct RunArgs {
     /// Don't tell what is being done
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    how: HowArgs,
     /// The workspace, made from the working tree where it is missing
     #[arg(value_name = "agent")]
     agent: AgentId,
@@ -45,7 +61,7 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn exec(args: &ExecArgs, session: &Session) -> Result<ExitCode, Failure> {
-    let finished = start(&args.agent, &args.command, session)?;
+    let finished = start(&args.agent, &args.command, (&args.how, false), session)?;
     let tell = |level: &str, text: &str| {
         if !args.quiet {
             say(level, text);
@@ -82,7 +98,7 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
         };
         tell(agent.as_str(), &text);
     }
-    let finished = start(agent, &args.command, session)?;
+    let finished = start(agent, &args.command, (&args.how, true), session)?;
     finish(&finished, &args.command, args.quiet, &tell);
     let started = finished.start_error.is_none();
     let status = code(finished)?;
@@ -104,18 +120,43 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
     Ok(status)
 }
 
-fn start(agent: &AgentId, argv: &[OsString], session: &Session) -> Result<Finished, Failure> {
+fn start(
+    agent: &AgentId,
+    argv: &[OsString],
+    (how, settle): (&HowArgs, bool),
+    session: &Session,
+) -> Result<Finished, Failure> {
     let command = layout::Command {
         argv: argv.to_vec(),
         environment: session.repository().environment().variables.clone(),
     };
-    let options = directory::options(None, session)?;
+    let options = Options {
+        program: own_program(),
+        at: match how.at.as_deref() {
+            Some("checkout") => Where::Checkout,
+            Some("own") => Where::Own,
+            _ => Where::Best,
+        },
+        settle,
+        ..directory::options(how.backend.as_deref(), session)?
+    };
     Ok(layout::exec(&session.store(), agent, &command, &options)?)
+}
+
+/// This program, to be started again; `None` where the system does not say.
+fn own_program() -> Option<PathBuf> {
+    std::env::current_exe().ok()
 }
 
 /// Tells what became of the command and its directory.
 fn finish(finished: &Finished, argv: &[OsString], quiet: bool, tell: &dyn Fn(&str, &str)) {
     let agent = finished.directory.agent.as_str();
+    if let Some(why) = &finished.fallback {
+        tell(
+            "hint",
+            &format!("files are written out, for there is no overlay: {why}"),
+        );
+    }
     if let Some(error) = &finished.start_error {
         let program = argv
             .first()

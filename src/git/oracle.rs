@@ -43,6 +43,7 @@ pub struct GitCommand<'r> {
     git_dir: PathBuf,
     stdin: Option<Vec<u8>>,
     hooks: bool,
+    through: Vec<OsString>,
 }
 
 /// How a `git` process ended, and what it printed.
@@ -67,6 +68,7 @@ impl<'r> GitCommand<'r> {
             git_dir: repository.git_dir().to_owned(),
             stdin: None,
             hooks: false,
+            through: Vec::new(),
         }
     }
 
@@ -114,6 +116,12 @@ impl<'r> GitCommand<'r> {
     pub fn in_directory(mut self, work_dir: &Path, git_dir: &Path) -> Self {
         self.work_dir = Some(work_dir.to_owned());
         self.git_dir = git_dir.to_owned();
+        self
+    }
+
+    /// Starts git by way of another program, which gets `git` and its arguments after its own.
+    pub fn through(mut self, words: impl IntoIterator<Item = OsString>) -> Self {
+        self.through = words.into_iter().collect();
         self
     }
 
@@ -221,7 +229,14 @@ impl<'r> GitCommand<'r> {
     }
 
     fn spawn(self, input: bool, stderr: Stdio) -> Result<Child> {
-        let mut command = Command::new("git");
+        let mut command = match self.through.split_first() {
+            None => Command::new("git"),
+            Some((program, words)) => {
+                let mut command = Command::new(program);
+                command.args(words).arg("git");
+                command
+            }
+        };
         command.env_clear();
         for (name, value) in &self.repository.environment().variables {
             let text = name.to_string_lossy();

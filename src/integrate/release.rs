@@ -6,6 +6,7 @@
 use super::propose::untouched_since;
 use super::{Result, store as changes};
 use crate::git::Lock;
+use crate::layout;
 use crate::model::AgentId;
 use crate::workspace::Store;
 
@@ -45,5 +46,7 @@ pub(super) fn release_if_done(store: &Store<'_>, lock: &Lock, agent: &AgentId) -
     }
     let released = store.release(lock, workspace, false)?.workspace;
     store.note_end(&released, "release");
+    // A cache: what stays of it is nobody's loss.
+    let _ = layout::forget(store, agent);
     Ok(true)
 }

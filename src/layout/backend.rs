@@ -103,6 +103,11 @@ pub(super) trait Backend {
     /// # Errors
     /// Whatever stops it: the layout is complete or it is an error.
     fn lay_out(&self, job: &Job<'_>) -> Result<Stats>;
+
+    /// Whether a capture needs the index as it was laid out.
+    fn keeps_manifest(&self) -> bool {
+        true
+    }
 }
 
 /// Picks the back end, and says why that one.
@@ -113,10 +118,15 @@ pub(super) fn choose(choice: Choice) -> Result<(Box<dyn Backend>, String)> {
     match choice {
         Choice::Auto => Ok((
             Box::new(Checkout),
-            "auto: the only back end of this version".to_owned(),
+            "auto: the only back end for a directory that stays".to_owned(),
         )),
         Choice::Checkout => Ok((Box::new(Checkout), "asked for".to_owned())),
-        Choice::Reflink | Choice::Overlay | Choice::Worktree => {
+        Choice::Overlay => {
+            let what = "back end 'overlay' is for commands ('exec', 'run') only: a directory for \
+                        everybody to see would have to be mounted";
+            Err(Error::refused(Refusal::Unsupported, what))
+        }
+        Choice::Reflink | Choice::Worktree => {
             let what = format!("back end '{choice}' is not available yet");
             Err(Error::refused(Refusal::Unsupported, what))
         }

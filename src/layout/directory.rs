@@ -16,7 +16,7 @@ use bstr::{BStr, ByteSlice};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Error, Result};
+use super::{Error, Result, parked};
 use crate::git::index::IndexFile;
 use crate::git::{ObjectFormat, Repository, os_str};
 use crate::model::{AgentId, json_path, path_from_json};
@@ -73,6 +73,16 @@ impl Directory {
     /// [`Error::Index`] when it is gone or damaged.
     pub fn manifest(&self, format: ObjectFormat) -> Result<IndexFile> {
         Ok(IndexFile::open(&self.manifest_path(), format)?)
+    }
+
+    /// Where its changed files lie when no command runs: the directory itself, or of an overlay the
+    /// folder above.
+    pub fn files(&self, repository: &Repository) -> PathBuf {
+        if self.backend == parked::OVERLAY {
+            parked::root(repository, &self.agent).join("files")
+        } else {
+            self.path.clone()
+        }
     }
 
     /// Where the manifest is.

@@ -103,16 +103,20 @@ pub struct Finished {
     pub survivors: usize,
     /// What was captured, and whether the directory is gone. On a failure it stays.
     pub settled: Result<Settled>,
+    /// Why there was no overlay, where that is to be told.
+    pub fallback: Option<String>,
 }
 
 /// Lays a directory out unless one is open, runs a command in it with the caller's standard input and
-/// outputs, captures, and settles the directory unless it was open before.
+/// outputs, captures, and settles the directory unless it was open before. Where the options allow it
+/// and the machine can, the directory is an overlay.
 ///
 /// The process must have no other children while this runs: on Linux, what the command leaves
 /// behind is recognised by being ours.
 ///
 /// # Errors
-/// As [`materialize()`]; [`Error::Command`] when the command cannot be followed. What goes wrong after
+/// As [`materialize()`]; the refusal `locked` while another command has the overlay of the workspace;
+/// [`Error::Command`] when the command cannot be followed. What goes wrong after
 /// it has run is in [`Finished`].
 pub fn exec(
     store: &Store<'_>,
@@ -120,10 +124,24 @@ pub fn exec(
     command: &Command,
     options: &Options,
 ) -> Result<Finished> {
+    #[cfg(target_os = "linux")]
+    let fallback = match super::overlaid::exec(store, agent, command, options)? {
+        super::overlaid::Outcome::Ran(finished) => return Ok(*finished),
+        super::overlaid::Outcome::Not(why) => why,
+    };
+    #[cfg(not(target_os = "linux"))]
+    let fallback = None;
+    #[cfg(target_os = "linux")]
+    super::overlaid::retire(store, agent)?;
     let used = in_use::shared(store.repository(), agent, PATIENCE)?;
     let directory = materialize(store, agent, options)?;
     let relay = Relay::new().map_err(|source| failed(command, source))?;
-    let ran = run(command, agent, &directory.path, &relay)?;
+    let ran = run(
+        command,
+        &environment(command, agent, &directory.path),
+        &directory.path,
+        &relay,
+    )?;
     drop(used);
     let settled = if directory.fresh && ran.survivors == 0 {
         settle_after_run(store, agent)
@@ -138,24 +156,32 @@ pub fn exec(
         ended: ran.ended,
         survivors: ran.survivors,
         settled,
+        fallback,
     })
 }
 
-fn failed(command: &Command, source: io::Error) -> Error {
+pub(super) fn failed(command: &Command, source: io::Error) -> Error {
     Error::Command {
         program: command.argv.first().cloned().unwrap_or_default(),
         source,
     }
 }
 
-struct Ran {
-    status: ExitKind,
-    start_error: Option<io::Error>,
-    ended: usize,
-    survivors: usize,
+/// How a command went.
+pub(super) struct Ran {
+    pub(super) status: ExitKind,
+    pub(super) start_error: Option<io::Error>,
+    pub(super) ended: usize,
+    pub(super) survivors: usize,
 }
 
-fn run(command: &Command, agent: &AgentId, directory: &Path, relay: &Relay) -> Result<Ran> {
+/// Runs a command in a folder, with these variables and no others.
+pub(super) fn run(
+    command: &Command,
+    variables: &BTreeMap<OsString, OsString>,
+    directory: &Path,
+    relay: &Relay,
+) -> Result<Ran> {
     let Some((program, arguments)) = command.argv.split_first() else {
         return Err(failed(command, io::ErrorKind::InvalidInput.into()));
     };
@@ -164,7 +190,7 @@ fn run(command: &Command, agent: &AgentId, directory: &Path, relay: &Relay) -> R
         .args(arguments)
         .current_dir(directory)
         .env_clear()
-        .envs(environment(command, agent, directory))
+        .envs(variables)
         .spawn();
     let mut child = match spawned {
         Ok(child) => child,
@@ -193,7 +219,7 @@ fn run(command: &Command, agent: &AgentId, directory: &Path, relay: &Relay) -> R
     })
 }
 
-fn environment(
+pub(super) fn environment(
     command: &Command,
     agent: &AgentId,
     directory: &Path,
@@ -211,13 +237,13 @@ fn environment(
 ///
 /// From its making to [`Relay::end`] none of them ends this process, apart from those that the caller
 /// had set to be ignored: those stay ignored, for the command too.
-struct Relay {
+pub(super) struct Relay {
     signals: Vec<i32>,
     ended: Arc<AtomicBool>,
 }
 
 impl Relay {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let ignored = processes::ignored_signals();
         let signals: Vec<i32> = [SIGINT, SIGTERM, SIGHUP, SIGQUIT]
             .into_iter()
@@ -259,7 +285,7 @@ impl Relay {
     }
 
     /// Gives the signals their default effect back.
-    fn end(self) {
+    pub(super) fn end(self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 }

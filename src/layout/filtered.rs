@@ -18,11 +18,11 @@ use super::legal::check;
 use super::{Error, Result, Stats};
 use crate::git::index::{IndexEntry, IndexFile, StatData, TreeCache, write_index};
 use crate::git::tree::{self, Listing};
-use crate::git::{self, Objects, Repository};
+use crate::git::{self, ObjectId, Objects, Repository};
 
 /// Settings of the user's that would give the index a form that we do not read back, or leave
 /// files out.
-const PLAIN: [&str; 9] = [
+pub(super) const PLAIN: [&str; 9] = [
     "index.version=2",
     "index.skipHash=false",
     "index.sparse=false",
@@ -85,6 +85,23 @@ pub(super) fn mentioned_in(attributes: &[u8]) -> bool {
         .lines()
         .filter(|line| !line.trim_ascii_start().starts_with(b"#"))
         .any(|line| WORDS.iter().any(|word| line.contains_str(word)))
+}
+
+/// Whether an attributes file of the tree may make git rewrite content on the way to the disk.
+///
+/// # Errors
+/// An object that cannot be read.
+pub(super) fn set_in_tree(repository: &Repository, tree: ObjectId) -> Result<bool> {
+    let objects = repository.objects()?;
+    for (path, entry) in tree::listing(&objects, tree)?.files {
+        let name = path
+            .rsplit_once_str("/")
+            .map_or(&path[..], |(_, name)| name);
+        if name == b".gitattributes" && entry.is_file() && mentioned_in(&objects.blob(entry.id)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Lays a tree out through git.

@@ -23,7 +23,16 @@ pub(super) fn shared(repository: &Repository, agent: &AgentId, patience: Duratio
 /// # Errors
 /// The refusal `locked` while a command is running in it.
 pub(super) fn alone(repository: &Repository, agent: &AgentId) -> Result<Lock> {
-    match Lock::exclusive(&path(repository, agent), Duration::ZERO) {
+    alone_within(repository, agent, Duration::ZERO)
+}
+
+/// As [`alone`], after some patience.
+pub(super) fn alone_within(
+    repository: &Repository,
+    agent: &AgentId,
+    patience: Duration,
+) -> Result<Lock> {
+    match Lock::exclusive(&path(repository, agent), patience) {
         Err(git::Error::Locked { .. }) => {
             let what = format!("a command is running in the directory of workspace '{agent}'");
             Err(Error::refused(Refusal::Locked, what))

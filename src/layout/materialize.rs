@@ -16,7 +16,7 @@ use super::backend::{Backend, Choice, Job, choose};
 use super::directory::{Places, Record};
 use super::state::{State, not_ours, state, unmark};
 use super::{Directory, Error, Result, Stats, admin, exclude, removal};
-use crate::git::{Expect, RefUpdate};
+use crate::git::{Expect, Lock, RefUpdate};
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::workspace::{Store, Workspace, names};
 
@@ -27,6 +27,25 @@ pub struct Options {
     pub backend: Choice,
     /// Only these paths; all where there is none.
     pub pathspecs: Vec<RepoPath>,
+    /// This very program, for a command in an overlay: only a new process can mount one. Without it
+    /// there are none.
+    pub program: Option<PathBuf>,
+    /// Where a command sees its directory.
+    pub at: Where,
+    /// Whether nothing stays on disk after a command, not even what git ignores.
+    pub settle: bool,
+}
+
+/// Where a command sees its directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Where {
+    /// At the user's own path, where an overlay can hide that; else at its own.
+    #[default]
+    Best,
+    /// At the path of the user's checkout, so that absolute paths in build output stay true.
+    Checkout,
+    /// At its own path, below `relo.workspace.root`.
+    Own,
 }
 
 /// Lays out the current revision of a workspace, or gives back the directory that is open.
@@ -41,7 +60,19 @@ pub fn materialize(store: &Store<'_>, agent: &AgentId, options: &Options) -> Res
         return Err(Error::refused(Refusal::Unsupported, what));
     }
     let (backend, reason) = choose(options.backend)?;
+    #[cfg(target_os = "linux")]
+    super::overlaid::retire(store, agent)?;
     let lock = store.lock(agent)?;
+    lay_out(store, &lock, agent, (&*backend, reason))
+}
+
+/// Lays out, unless a directory is open, for a caller that holds the agent's lock.
+pub(super) fn lay_out(
+    store: &Store<'_>,
+    _lock: &Lock,
+    agent: &AgentId,
+    (backend, reason): (&dyn Backend, String),
+) -> Result<Directory> {
     let mut replaced = None;
     match state(store, agent)? {
         State::Open(directory, _) => return Ok(*directory),
@@ -61,12 +92,10 @@ pub fn materialize(store: &Store<'_>, agent: &AgentId, options: &Options) -> Res
         store,
         cut: &cut,
         places: &places,
-        backend: &*backend,
+        backend,
         reason,
     };
-    let made = plan.lay_out();
-    drop(lock);
-    match made {
+    match plan.lay_out() {
         Ok((reason, stats)) => Ok(Directory {
             agent: agent.clone(),
             path: places.path,
@@ -144,8 +173,11 @@ impl Plan<'_, '_> {
             into: &new,
             admin: &places.admin,
         })?;
-        let copy = places.manifest();
-        fs::copy(places.admin.join("index"), &copy).map_err(|e| Error::io("write", &copy, e))?;
+        if self.backend.keeps_manifest() {
+            let copy = places.manifest();
+            fs::copy(places.admin.join("index"), &copy)
+                .map_err(|e| Error::io("write", &copy, e))?;
+        }
         let file = new.join(".git");
         fs::write(&file, admin::git_file(&places.admin))
             .map_err(|e| Error::io("write", &file, e))?;

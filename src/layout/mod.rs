@@ -10,6 +10,10 @@
 //! - in that git dir, our private *manifest* and *record* (see [`Directory`]), which tools never
 //!   touch. Only when all of that is there does the directory come into its place.
 //!
+//! Of an overlay, in which only `exec` runs commands, the files are in an upper folder, and the
+//! directory is an empty place; after the capture that folder is *parked*, and blocks nothing: it holds
+//! what the workspace holds, and the ignored build output that the next command finds again.
+//!
 //! `.git/config` is never written, no hook of the user's runs, and nobody else's worktree is
 //! touched.
 
@@ -30,6 +34,9 @@ mod filtered;
 mod in_use;
 mod legal;
 mod materialize;
+#[cfg(target_os = "linux")]
+mod overlaid;
+mod parked;
 mod processes;
 mod put;
 mod queue;
@@ -45,6 +52,7 @@ pub use deliver::import_reference;
 pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
 pub use exec::{Command, ExitKind, Finished, exec};
-pub use materialize::{Options, materialize};
+pub use materialize::{Options, Where, materialize};
+pub use parked::forget;
 pub use settle::{Insist, Settled, capture, import, settle, sweep_trash, would_be_lost};
 pub use state::{open, vanished};

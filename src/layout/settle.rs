@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use super::capture::{self, Captured};
 use super::directory::Places;
 use super::materialize::clear;
+use super::removal::Aside;
 use super::state::{State, state, unmark};
-use super::{Directory, Error, Result, admin, in_use, removal};
+use super::{Directory, Error, Result, admin, in_use, parked, removal};
 use crate::git::Lock;
 use crate::model::{AgentId, Refusal};
 use crate::workspace::{LeftOut, Store, Workspace};
@@ -92,15 +93,27 @@ pub fn settle(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Sett
     let lock = store.lock(agent)?;
     match state(store, agent)? {
         State::Closed => {
-            store.load(agent)?;
-            Err(not_open(agent))
+            let workspace = store.load(agent)?;
+            match parked::set_aside(store.repository(), agent)? {
+                Some(aside) => {
+                    drop((alone, lock));
+                    let mut settled = without_capture(workspace, None);
+                    settled.left_behind.extend(aside.delete());
+                    Ok(settled)
+                }
+                None => Err(not_open(agent)),
+            }
         }
         State::Unfinished(places) => {
             clear(store, agent, &places)?;
+            let aside = parked::set_aside(store.repository(), agent)?;
+            aside.map(Aside::delete);
             Ok(without_capture(store.load(agent)?, None))
         }
         State::Vanished(places) => {
             clear(store, agent, &places)?;
+            let aside = parked::set_aside(store.repository(), agent)?;
+            aside.map(Aside::delete);
             Ok(without_capture(store.load(agent)?, Some(places.path)))
         }
         State::Open(directory, places) => {
@@ -113,9 +126,9 @@ pub fn settle(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Sett
                 left_behind: Vec::new(),
             };
             if lost && insist == Insist::No {
-                settled.kept = Some(directory.path);
+                settled.kept = Some(directory.files(store.repository()));
             } else {
-                settled.left_behind = remove(store, (alone, lock), &directory, &places)?;
+                settled.left_behind = remove(store, (alone, lock), (&directory, &places), true)?;
             }
             Ok(settled)
         }
@@ -145,7 +158,7 @@ pub(super) fn keep(store: &Store<'_>, agent: &AgentId) -> Result<Settled> {
     }
 }
 
-fn without_capture(workspace: Workspace, vanished: Option<PathBuf>) -> Settled {
+pub(super) fn without_capture(workspace: Workspace, vanished: Option<PathBuf>) -> Settled {
     Settled {
         captured: Captured {
             workspace,
@@ -159,25 +172,31 @@ fn without_capture(workspace: Workspace, vanished: Option<PathBuf>) -> Settled {
     }
 }
 
-fn not_open(agent: &AgentId) -> Error {
+pub(super) fn not_open(agent: &AgentId) -> Error {
     Error::NotOpen {
         agent: agent.clone(),
     }
 }
 
-/// Removes a directory whose content is captured; gives back what would not be deleted. The agent
-/// is free again as soon as the directory is out of its place.
-fn remove(
+/// Removes a directory whose content is captured, and, if `whole`, what an overlay has above; gives
+/// back what would not be deleted. The agent is free again as soon as the directory is out of its
+/// place.
+pub(super) fn remove(
     store: &Store<'_>,
     locks: (Lock, Lock),
-    directory: &Directory,
-    places: &Places,
+    (directory, places): (&Directory, &Places),
+    whole: bool,
 ) -> Result<Vec<PathBuf>> {
     let aside = removal::set_aside(&places.root, &directory.path)?;
     unmark(store, &directory.agent, directory.cut.commit)?;
     admin::remove(store.repository(), places)?;
+    let above = match whole {
+        true => parked::set_aside(store.repository(), &directory.agent)?,
+        false => None,
+    };
     drop(locks);
     let mut left: Vec<PathBuf> = aside.delete().into_iter().collect();
+    left.extend(above.and_then(Aside::delete));
     for more in sweep(store, places) {
         if !left.contains(&more) {
             left.push(more);

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::directory::{Places, Record};
-use super::{Directory, Error, Result, admin, removal};
+use super::{Directory, Error, Result, admin, parked, removal};
 use crate::git::{Expect, ObjectId, RefUpdate};
 use crate::model::AgentId;
 use crate::workspace::{Store, names};
@@ -52,8 +52,15 @@ pub(super) fn state(store: &Store<'_>, agent: &AgentId) -> Result<State> {
         let why = format!("it was cut from {}, not from {exec}", record.commit);
         return Err(not_ours(agent, &places.admin, why));
     }
-    if !verify(agent, &places, &record)? {
+    let is_overlay = record.backend == parked::OVERLAY;
+    if is_overlay && !parked::is_whole(repository, agent)? {
         return gone(agent, places);
+    }
+    if !verify(agent, &places, &record)? {
+        if !is_overlay || removal::is_there(&places.unfinished(agent))? {
+            return gone(agent, places);
+        }
+        parked::restore_place(&places)?;
     }
     let directory = Directory {
         agent: agent.clone(),

@@ -129,6 +129,8 @@ pub(crate) fn dispose(args: &DisposeArgs, session: &Session) -> Result<(), Failu
                 "with --force it goes, and the edits stay under refs/relo/trash/",
             )
         })?;
+    // A cache: what stays of it is nobody's loss.
+    let _ = layout::forget(&session.store(), &args.agent);
     out.record(&report::disposed(&disposed))?;
     Ok(out.finish()?)
 }

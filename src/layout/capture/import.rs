@@ -127,6 +127,10 @@ pub(super) fn take(handle: &OwnedFd, rules: Rules, wanted: &Wanted) -> Result<Ta
             Err(error) => return away(error, Path::new(""), &wanted.path),
         };
         let kind = FileType::from_raw_mode(before.st_mode);
+        if kind == FileType::CharacterDevice && before.st_rdev == 0 {
+            // No device has this number: an overlay's mark that nothing is there.
+            return Ok(Taken::Gone);
+        }
         if special(kind) {
             return Ok(Taken::LeftOut(Refusal::SpecialFile));
         }

@@ -16,7 +16,8 @@ pub(super) struct Known<'a> {
     repository: &'a Repository,
     objects: Objects<'a>,
     directory: &'a Directory,
-    manifest: &'a IndexFile,
+    /// `None`: the cut's tree is asked.
+    manifest: Option<IndexFile>,
     overlay: ObjectId,
     /// What earlier captures changed: paths where the overlay differs from the cut.
     captured: BTreeMap<BString, Option<Entry>>,
@@ -29,7 +30,7 @@ impl<'a> Known<'a> {
     pub(super) fn new(
         repository: &'a Repository,
         directory: &'a Directory,
-        manifest: &'a IndexFile,
+        manifest: Option<IndexFile>,
         current: &Workspace,
         head: Option<ObjectId>,
     ) -> Result<Self> {
@@ -52,13 +53,25 @@ impl<'a> Known<'a> {
     }
 
     /// What the overlay holds of a file that the manifest or an earlier capture has.
-    pub(super) fn file(&self, path: &BStr) -> Option<Entry> {
+    ///
+    /// # Errors
+    /// A tree that cannot be read.
+    pub(super) fn file(&self, path: &BStr) -> Result<Option<Entry>> {
         if let Some(captured) = self.captured.get(path) {
-            return *captured;
+            return Ok(*captured);
         }
-        let entry = self.manifest.find(path)?;
-        let mode = tree::canonical_mode(entry.mode);
-        Some(Entry { mode, id: entry.id })
+        let (mode, id) = match &self.manifest {
+            Some(manifest) => match manifest.find(path) {
+                Some(entry) => (entry.mode, entry.id),
+                None => return Ok(None),
+            },
+            None => match tree::lookup(&self.objects, self.directory.cut.tree, path)? {
+                Some(entry) if !entry.is_tree() => (entry.mode, entry.id),
+                _ => return Ok(None),
+            },
+        };
+        let mode = tree::canonical_mode(mode);
+        Ok(Some(Entry { mode, id }))
     }
 
     /// What the overlay holds at any path, folders included.

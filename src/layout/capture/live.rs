@@ -9,14 +9,15 @@ use crate::disk;
 use crate::git::index::{IndexFile, StatData};
 use crate::git::tree::{self, Entry};
 use crate::git::{Conversion, ObjectId, ObjectKind};
-use crate::layout::{Directory, Result};
+use crate::layout::{Directory, Result, parked};
 use crate::model::{AgentId, RepoPath};
 use crate::workspace::{Side, Store};
 
 /// An open directory with what was laid out in it, for reads of single files.
 pub struct Live {
     directory: Directory,
-    manifest: IndexFile,
+    /// `None` of an overlay: an import of that is no scan, either.
+    manifest: Option<IndexFile>,
 }
 
 impl Live {
@@ -25,7 +26,10 @@ impl Live {
     /// # Errors
     /// A manifest that cannot be read.
     pub fn new(store: &Store<'_>, directory: Directory) -> Result<Self> {
-        let manifest = directory.manifest(store.repository().format())?;
+        let manifest = match directory.backend == parked::OVERLAY {
+            true => None,
+            false => Some(directory.manifest(store.repository().format())?),
+        };
         Ok(Live {
             directory,
             manifest,
@@ -44,7 +48,10 @@ impl Live {
     /// # Errors
     /// An object that cannot be read.
     pub fn read(&self, store: &Store<'_>, path: &RepoPath) -> Result<Option<LiveFile>> {
-        read_live(store, &self.directory, &self.manifest, path)
+        match &self.manifest {
+            Some(manifest) => read_live(store, &self.directory, manifest, path),
+            None => Ok(None),
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! The directory is compared with the revision it was cut from, never with `HEAD` in it. In order:
 //!
 //! 1. [`scan`]: a walk that tells from stat data which known files may have changed, which are gone,
-//!    and what is new. An unchanged directory costs no more than this, and no process.
+//!    and what is new. An unchanged directory costs no more than this, and no process. Of an overlay
+//!    the upper folder says it, and nothing is walked: see [`ground`].
 //! 2. [`sift`]: git's own rules say which of the new paths are ignored. A failure of git fails the
 //!    capture.
 //! 3. [`rewrite`] and [`import`]: the changed and new files are read, hashed and deflated, through git
@@ -13,8 +14,11 @@
 //! What cannot be imported is left out, told once, and stops nothing: the overlay keeps what it has
 //! at such a path. A failure anywhere leaves the previous revision and the directory.
 
+#[cfg(target_os = "linux")]
+mod above;
 mod commits;
 mod crew;
+mod ground;
 mod import;
 mod known;
 mod live;
@@ -29,6 +33,7 @@ use std::collections::BTreeMap;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use self::ground::Ground;
 use self::import::{Rules, Taken, Wanted};
 use self::known::Known;
 use super::{Directory, Error, Result};
@@ -122,22 +127,31 @@ fn look(
     current: &Workspace,
     head: Option<ObjectId>,
 ) -> Result<Found> {
-    let manifest = directory.manifest(repository.format())?;
-    let known = Known::new(repository, directory, &manifest, current, head)?;
-    let mut seen = scan::all(&directory.path, &manifest)?;
-    let files = sift::sift(repository, directory, &known, &mut seen)?;
+    let mut ground = Ground::open(repository, directory)?;
+    let mut seen = ground.look()?;
+    let known = Known::new(repository, directory, ground.manifest.take(), current, head)?;
+    let files = sift::sift(repository, directory, (&mut ground, &known), &mut seen)?;
     let mut wanted: Vec<Wanted> = seen
         .suspects
         .into_iter()
         .chain(files)
-        .map(|path| Wanted {
-            known: known.file(path.as_bstr()),
-            path,
-            conversion: Conversion::Never,
+        .map(|path| {
+            Ok(Wanted {
+                known: known.file(path.as_bstr())?,
+                path,
+                conversion: Conversion::Never,
+            })
         })
-        .collect();
-    rewrite::find_conversions(repository, directory, &seen.attributes, &mut wanted)?;
-    let read = rewrite::read(repository, directory, rules(repository)?, wanted)?;
+        .collect::<Result<_>>()?;
+    ground.show_rules(wanted.iter().map(|one| (&one.path, false)))?;
+    seen.attributes.extend(ground.attributes());
+    rewrite::find_conversions(
+        (repository, directory),
+        &ground,
+        &seen.attributes,
+        &mut wanted,
+    )?;
+    let read = rewrite::read((repository, directory), &ground, rules(repository)?, wanted)?;
     let mut found = Found {
         left_out: seen.left_out,
         ..Found::default()
@@ -145,6 +159,10 @@ fn look(
     found
         .edits
         .extend(seen.gone.into_iter().map(|path| (path, None)));
+    let restored = seen.restored.into_iter();
+    found
+        .edits
+        .extend(restored.map(|(path, entry)| (path, Some(entry))));
     for (path, taken) in read.taken {
         let entry = match taken {
             Taken::Held(entry) => Some(entry),

@@ -5,9 +5,11 @@
 //! encodings, nothing is asked.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use bstr::{BString, ByteSlice};
 
+use super::ground::Ground;
 use super::import::{self, Rules, TRIES, Taken, Wanted};
 use crate::disk;
 use crate::git::index::StatData;
@@ -24,26 +26,26 @@ const MAX_ATTRIBUTES: u64 = 100 << 20;
 /// # Errors
 /// Failures of git, and an attributes file that cannot be read.
 pub(super) fn find_conversions(
-    repository: &Repository,
-    directory: &Directory,
+    (repository, directory): (&Repository, &Directory),
+    ground: &Ground<'_>,
     folders: &[BString],
     wanted: &mut [Wanted],
 ) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
-    if !repository.rewrites_everywhere()? && !speaks_of_rewriting(directory, folders, wanted) {
+    if !repository.rewrites_everywhere()? && !speaks_of_rewriting(ground.view(), folders, wanted) {
         return Ok(());
     }
     let paths: Vec<BString> = wanted.iter().map(|one| one.path.clone()).collect();
-    let found = repository.conversions(&directory.path, &directory.admin, &paths)?;
+    let found = repository.conversions(ground.view(), &directory.admin, &paths)?;
     for (one, conversion) in wanted.iter_mut().zip(found) {
         one.conversion = conversion;
     }
     Ok(())
 }
 
-fn speaks_of_rewriting(directory: &Directory, folders: &[BString], wanted: &[Wanted]) -> bool {
+fn speaks_of_rewriting(top: &Path, folders: &[BString], wanted: &[Wanted]) -> bool {
     let holding: HashSet<&[u8]> = folders.iter().map(|path| path.as_slice()).collect();
     let mut asked: HashSet<&[u8]> = HashSet::new();
     for one in wanted {
@@ -57,7 +59,7 @@ fn speaks_of_rewriting(directory: &Directory, folders: &[BString], wanted: &[Wan
                 file.push(b'/');
             }
             file.extend_from_slice(b".gitattributes");
-            match disk::read(&directory.path, file.as_bstr(), MAX_ATTRIBUTES) {
+            match disk::read(top, file.as_bstr(), MAX_ATTRIBUTES) {
                 Ok(text) if !mentions_rewriting(&text) => {}
                 Err(disk::Unread::Gone) => {}
                 // What cannot be read here is for git to make out.
@@ -76,15 +78,15 @@ fn speaks_of_rewriting(directory: &Directory, folders: &[BString], wanted: &[Wan
 /// # Errors
 /// As [`import::all`]; failures of a conversion.
 pub(super) fn read(
-    repository: &Repository,
-    directory: &Directory,
+    (repository, directory): (&Repository, &Directory),
+    ground: &Ground<'_>,
     rules: Rules,
     mut wanted: Vec<Wanted>,
 ) -> Result<Read> {
     let mut read = Read::default();
     for attempt in 0..TRIES {
         let mut for_git = Vec::new();
-        for (one, taken) in import::all(&directory.path, rules, wanted)? {
+        for (one, taken) in import::all(ground.files(), rules, wanted)? {
             match taken {
                 Taken::ForGit(mode, stat) => for_git.push((one, mode, stat)),
                 taken => read.taken.push((one.path, taken)),
@@ -94,10 +96,10 @@ pub(super) fn read(
             return Ok(read);
         }
         for_git.sort_by(|a, b| a.0.path.cmp(&b.0.path));
-        wanted = match store(repository, directory, &for_git) {
-            Ok(entries) => read.sort_out(directory, for_git, entries),
+        wanted = match store(repository, directory, ground, &for_git) {
+            Ok(entries) => read.sort_out(ground.files(), for_git, entries),
             // A file that git did not find any more has changed; anything else is its own failure.
-            Err(error) if attempt + 1 == TRIES || holds_still(directory, &for_git) => {
+            Err(error) if attempt + 1 == TRIES || holds_still(ground.files(), &for_git) => {
                 return Err(error);
             }
             Err(_) => for_git.into_iter().map(|(one, ..)| one).collect(),
@@ -125,15 +127,10 @@ type ForGit = (Wanted, u32, StatData);
 
 impl Read {
     /// Takes what held still meanwhile, and gives back the rest.
-    fn sort_out(
-        &mut self,
-        directory: &Directory,
-        for_git: Vec<ForGit>,
-        entries: Vec<Entry>,
-    ) -> Vec<Wanted> {
+    fn sort_out(&mut self, top: &Path, for_git: Vec<ForGit>, entries: Vec<Entry>) -> Vec<Wanted> {
         let mut again = Vec::new();
         for ((one, mode, stat), entry) in for_git.into_iter().zip(entries) {
-            let now = import::look(&directory.path, one.path.as_bstr());
+            let now = import::look(top, one.path.as_bstr());
             if entry.mode == tree::LINK || !stat.matches(&now) {
                 again.push(one);
                 continue;
@@ -150,13 +147,19 @@ impl Read {
     }
 }
 
-fn holds_still(directory: &Directory, for_git: &[ForGit]) -> bool {
+fn holds_still(top: &Path, for_git: &[ForGit]) -> bool {
     for_git
         .iter()
-        .all(|(one, _, stat)| stat.matches(&import::look(&directory.path, one.path.as_bstr())))
+        .all(|(one, _, stat)| stat.matches(&import::look(top, one.path.as_bstr())))
 }
 
-fn store(repository: &Repository, directory: &Directory, for_git: &[ForGit]) -> Result<Vec<Entry>> {
+fn store(
+    repository: &Repository,
+    directory: &Directory,
+    ground: &Ground<'_>,
+    for_git: &[ForGit],
+) -> Result<Vec<Entry>> {
+    ground.show_files(for_git.iter().map(|(one, ..)| &one.path))?;
     // A private index, in a folder that goes with the directory if we die here.
     let folder = tempfile::Builder::new()
         .prefix("vws-clean-")
@@ -167,7 +170,7 @@ fn store(repository: &Repository, directory: &Directory, for_git: &[ForGit]) -> 
         .map(|(one, ..)| (one.path.clone(), one.known))
         .collect();
     let index = folder.path().join("index");
-    let (work_dir, git_dir) = (&directory.path, &directory.admin);
+    let (work_dir, git_dir) = (ground.view(), &directory.admin);
     Ok(repository.store_files(work_dir, git_dir, &index, &files)?)
 }
 
@@ -188,5 +191,5 @@ pub(super) fn is_plain(
     let one = std::slice::from_ref(wanted);
     Ok(wanted.conversion == Conversion::Never
         && !repository.rewrites_everywhere()?
-        && !speaks_of_rewriting(directory, &above, one))
+        && !speaks_of_rewriting(&directory.path, &above, one))
 }

@@ -40,6 +40,8 @@ pub(super) struct Seen {
     pub(super) left_out: Vec<LeftOut>,
     /// Folders that hold an attributes file.
     pub(super) attributes: Vec<BString>,
+    /// Files that are what this says, without a look at them.
+    pub(super) restored: Vec<(BString, tree::Entry)>,
 }
 
 /// A path that the manifest does not hold.
@@ -56,9 +58,10 @@ impl Seen {
         self.fresh.extend(other.fresh);
         self.left_out.extend(other.left_out);
         self.attributes.extend(other.attributes);
+        self.restored.extend(other.restored);
     }
 
-    fn leave_out(&mut self, path: BString, kind: Refusal) {
+    pub(super) fn leave_out(&mut self, path: BString, kind: Refusal) {
         self.left_out.push(LeftOut { path, kind });
     }
 }

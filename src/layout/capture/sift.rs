@@ -6,6 +6,7 @@
 
 use bstr::{BString, ByteSlice};
 
+use super::ground::Ground;
 use super::known::Known;
 use super::scan::{self, Fresh, Seen};
 use crate::git::{IgnoreRules, Repository, tree};
@@ -19,14 +20,15 @@ use crate::layout::{Directory, Result};
 pub(super) fn sift(
     repository: &Repository,
     directory: &Directory,
-    known: &Known<'_>,
+    (ground, known): (&mut Ground<'_>, &Known<'_>),
     seen: &mut Seen,
 ) -> Result<Vec<BString>> {
-    let mut rules = repository.ignore_rules(&directory.path, &directory.admin);
+    let mut rules = repository.ignore_rules(ground.view(), &directory.admin);
     let mut files = Vec::new();
     let mut fresh = std::mem::take(&mut seen.fresh);
     while !fresh.is_empty() {
         let mut folders = Vec::new();
+        ground.show_rules(fresh.iter().map(|one| (&one.path, one.is_folder)))?;
         for Fresh { path, is_folder } in counting(&mut rules, known, fresh)? {
             if !is_folder {
                 files.push(path);
@@ -37,7 +39,7 @@ pub(super) fn sift(
                 folders.push(path);
             }
         }
-        let mut more = scan::folders(&directory.path, folders)?;
+        let mut more = scan::folders(ground.files(), folders)?;
         fresh = std::mem::take(&mut more.fresh);
         seen.append(more);
     }

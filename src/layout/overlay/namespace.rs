@@ -9,8 +9,8 @@
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsString};
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -39,6 +39,8 @@ pub struct Failure {
     pub code: u8,
     /// The reason; `None` after a probe that went well.
     pub error: Option<Error>,
+    /// Whether the parent was told by way of the report.
+    pub reported: bool,
 }
 
 /// The whole of the hidden command: reads the arguments after [`super::ENTER`], enters, and becomes
@@ -48,11 +50,16 @@ pub fn enter_main(args: impl IntoIterator<Item = OsString>) -> Failure {
         let source = io::Error::from(ErrorKind::InvalidInput);
         return failure(125, Error::io("understand", super::ENTER, source));
     };
+    // Opened before anything is mounted above it.
+    let file = spec
+        .report
+        .as_ref()
+        .and_then(|file| File::create(file).ok());
     let done = if spec.command.is_empty() {
         set_up(&spec).and_then(|_held| exercise(&spec.target))
     } else {
         match enter(&spec) {
-            Err(failed) => return report(&spec, failed),
+            Err(failed) => return report(file, failed),
             Ok(never) => match never {},
         }
     };
@@ -60,8 +67,9 @@ pub fn enter_main(args: impl IntoIterator<Item = OsString>) -> Failure {
         Ok(()) => Failure {
             code: 0,
             error: None,
+            reported: false,
         },
-        Err(error) => report(&spec, failure(125, error)),
+        Err(error) => report(file, failure(125, error)),
     }
 }
 
@@ -69,13 +77,19 @@ fn failure(code: u8, error: Error) -> Failure {
     Failure {
         code,
         error: Some(error),
+        reported: false,
     }
 }
 
-fn report(spec: &Spec, failed: Failure) -> Failure {
-    if let (Some(file), Some(error)) = (&spec.report, &failed.error) {
+fn report(file: Option<File>, mut failed: Failure) -> Failure {
+    if let (Some(mut file), Some(error)) = (file, &failed.error) {
+        let text = match error {
+            // What was to be run, the parent knows.
+            Error::Command { source, .. } => source.to_string(),
+            error => error.to_string(),
+        };
         // The parent reads it to tell a command's own 125 from ours; the exit code is left anyway.
-        let _ = fs::write(file, error.to_string());
+        failed.reported = file.write_all(text.as_bytes()).is_ok();
     }
     failed
 }

@@ -4,17 +4,21 @@
 //! It outlives the process: a note in the upper folder's root says what it stands on, so that the next
 //! run of the same agent finds the same layers below, and its own ignored output above.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bstr::ByteSlice;
+use bstr::{BStr, ByteSlice};
 use serde::{Deserialize, Serialize};
 
-use super::{Spec, Touched, Upper, fill, lay_index, read_back, with_fresh};
-use crate::git::tree::diff;
+use super::{Spec, Touched, Upper, What, Written, fill, lay_index, read_back, with_fresh};
+use crate::disk;
+use crate::git::index::StatData;
+use crate::git::tree::{Change, GITLINK, diff, lookup};
 use crate::git::{ObjectId, Repository};
 use crate::layout::directory::{path_bytes, replace};
+use crate::layout::legal::check;
 use crate::layout::template::{self, Template, warm, warm::Warm};
 use crate::layout::{Error, Result};
 
@@ -22,6 +26,8 @@ use crate::layout::{Error, Result};
 const FORMAT: u64 = 1;
 /// The folder in which the repository's git dir appears at the user's own path.
 const GIT_INSIDE: &str = ".relo/git";
+/// The note's name in the upper folder's root.
+pub(in crate::layout) const NOTE: &str = "stand.json";
 
 /// An overlay, not mounted: its layers are held against removal as long as this value lives.
 #[derive(Debug)]
@@ -30,6 +36,7 @@ pub struct Stand {
     template: Template,
     warm: Option<Warm>,
     revision: ObjectId,
+    parked: bool,
 }
 
 /// Where the directory is seen.
@@ -58,6 +65,8 @@ struct Note {
     template: String,
     revision: String,
     warm: Option<String>,
+    #[serde(default)]
+    parked: bool,
 }
 
 impl Stand {
@@ -80,30 +89,117 @@ impl Stand {
         };
         // Before anything is above them, so that nothing goes from below meanwhile.
         template.stand(root)?;
-        if let Some(warm) = &warm {
-            warm.stand(root)?;
-            if let Some(built_of) = warm.tree() {
-                let since = diff(&repository.objects()?, Some(built_of), Some(revision))?;
-                changes = with_fresh(changes, since);
+        let warm = match warm {
+            Some(warm) => above_warm(repository, warm, revision, root, &mut changes)?,
+            None => None,
+        };
+        for change in &changes {
+            if let Some(entry) = change.new {
+                check(&change.path, entry.mode)?;
             }
         }
         let users = options.users.as_deref();
         let written = fill(&upper.files(), repository, &changes, revision, users)?;
         lay_index(repository, &template, (&changes, &written), revision, index)?;
-        let note = Note {
-            format: FORMAT,
-            template: template.tree().to_string(),
-            revision: revision.to_string(),
-            warm: warm.as_ref().map(|warm| warm.name().to_owned()),
-        };
-        let json = serde_json::to_vec(&note).expect("invariant: plain data");
-        replace(&root.join("stand.json"), &json)?;
-        Ok(Stand {
+        let stand = Stand {
             upper,
             template,
             warm,
             revision,
-        })
+            parked: false,
+        };
+        stand.write()?;
+        Ok(stand)
+    }
+
+    fn write(&self) -> Result<()> {
+        let note = Note {
+            format: FORMAT,
+            template: self.template.tree().to_string(),
+            revision: self.revision.to_string(),
+            warm: self.warm.as_ref().map(|warm| warm.name().to_owned()),
+            parked: self.parked,
+        };
+        let json = serde_json::to_vec(&note).expect("invariant: plain data");
+        replace(&self.upper.root().join(NOTE), &json)
+    }
+
+    /// Notes that no directory is open any more, and that what is above is the tree `revision`, apart
+    /// from what git ignores.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn park(mut self, revision: ObjectId) -> Result<()> {
+        (self.revision, self.parked) = (revision, true);
+        self.write()
+    }
+
+    /// Whether it was [parked](Stand::park), and not taken up since.
+    pub fn is_parked(&self) -> bool {
+        self.parked
+    }
+
+    /// Takes a parked one up again for a directory with the content of the tree `revision`, and writes
+    /// that directory's index to `index`. What git ignores stays. Where the tree is another one than
+    /// when it was parked, `move_on` brings files and index from that to this one.
+    ///
+    /// # Errors
+    /// Where what is above is not the parked tree; those of `move_on`. It is worth nothing then.
+    pub fn take_up(
+        &mut self,
+        repository: &Repository,
+        revision: ObjectId,
+        index: &Path,
+        move_on: impl FnOnce(&Stand) -> Result<()>,
+    ) -> Result<()> {
+        // Killed from here on, it counts as spoilt.
+        self.parked = false;
+        self.write()?;
+        let objects = repository.objects()?;
+        let changes = diff(&objects, Some(self.template.tree()), Some(self.revision))?;
+        let files = self.upper.files();
+        let mut written = Vec::new();
+        for touched in self.touched(repository)? {
+            if !matches!(touched.what, What::File | What::Link) {
+                continue;
+            }
+            let entry = lookup(&objects, self.revision, touched.path.as_bstr())?;
+            let Some(entry) = entry.filter(|entry| !entry.is_tree()) else {
+                continue;
+            };
+            let stat = disk::stat(&files, touched.path.as_bstr())
+                .map_err(|_| spoilt(self.upper.root()))?;
+            written.push(Written {
+                path: touched.path,
+                entry,
+                stat: StatData::from(&stat),
+            });
+        }
+        let have: HashSet<&BStr> = written.iter().map(|one| one.path.as_bstr()).collect();
+        let lacks = |change: &Change| {
+            let is_file = change.new.is_some_and(|new| new.mode != GITLINK);
+            is_file && !have.contains(change.path.as_bstr())
+        };
+        if changes.iter().any(lacks) {
+            return Err(spoilt(self.upper.root()));
+        }
+        for change in &changes {
+            if let Some(entry) = change.new.filter(|new| new.mode == GITLINK) {
+                written.push(Written {
+                    path: change.path.clone(),
+                    entry,
+                    stat: StatData::default(),
+                });
+            }
+        }
+        let parts = (&changes[..], &written[..]);
+        lay_index(repository, &self.template, parts, self.revision, index)?;
+        if self.revision != revision {
+            move_on(self)?;
+            self.revision = revision;
+            self.write()?;
+        }
+        Ok(())
     }
 
     /// The one at `root`, if there is a complete one. A warm layer that is gone is gone: it holds
@@ -112,7 +208,7 @@ impl Stand {
     /// # Errors
     /// [`Error::Io`] when the template is gone: without it nobody can tell what was changed.
     pub fn open(repository: &Repository, root: &Path) -> Result<Option<Stand>> {
-        let file = root.join("stand.json");
+        let file = root.join(NOTE);
         let bytes = match fs::read(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(|e| Error::io("read", &file, e))?,
@@ -140,6 +236,7 @@ impl Stand {
             template,
             warm,
             revision: id(&note.revision)?,
+            parked: note.parked,
         }))
     }
 
@@ -243,4 +340,28 @@ impl Stand {
     pub fn remove(self) -> Result<()> {
         self.upper.remove()
     }
+}
+
+/// Stands above a warm layer: files that its output was not built of are laid out anew. `None` where
+/// nobody knows any more what it was built of.
+fn above_warm(
+    repository: &Repository,
+    warm: Warm,
+    revision: ObjectId,
+    root: &Path,
+    changes: &mut Vec<Change>,
+) -> Result<Option<Warm>> {
+    if let Some(built_of) = warm.tree() {
+        // That tree is nobody's revision, and may have been collected.
+        let Ok(since) = diff(&repository.objects()?, Some(built_of), Some(revision)) else {
+            return Ok(None);
+        };
+        *changes = with_fresh(std::mem::take(changes), since);
+    }
+    warm.stand(root)?;
+    Ok(Some(warm))
+}
+
+fn spoilt(root: &Path) -> Error {
+    Error::io("take up", root, ErrorKind::InvalidData)
 }

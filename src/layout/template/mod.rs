@@ -12,9 +12,11 @@ mod copy;
 mod make;
 mod prune;
 mod shelf;
+mod users;
 pub mod warm;
 
 pub use prune::{Info, Policy, Pruned, list, prune};
+pub use users::{is_rewritten, users_tree, warm_up};
 
 use std::fs;
 use std::ops::ControlFlow;

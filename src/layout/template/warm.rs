@@ -93,6 +93,55 @@ impl Warm {
     }
 }
 
+/// Whether [`refresh`] would look at the checkout: it wants to know the tree of the user's files then.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Git`] for settings that make no sense.
+pub fn is_due(repository: &Repository, options: &Options) -> Result<bool> {
+    let Some((shelf, key)) = place(repository)? else {
+        return Ok(false);
+    };
+    if options.force {
+        return Ok(true);
+    }
+    let interval = interval(repository)?;
+    let recent = |made: u64| options.now < made.saturating_add(interval);
+    if nothing_since(&shelf, &key).is_some_and(recent) {
+        return Ok(false);
+    }
+    let last = match numbers(&shelf, &key)?.last() {
+        Some(number) => take(&shelf, name(&key, *number), repository)?,
+        None => None,
+    };
+    Ok(!last.is_some_and(|warm| recent(warm.made)))
+}
+
+/// The shelf and the checkout's name on it; `None` where nothing is shared.
+fn place(repository: &Repository) -> Result<Option<(Shelf, String)>> {
+    if repository.config()?.bool("relo.template.warm")? == Some(false) {
+        return Ok(None);
+    }
+    Ok(repository.work_dir().map(|top| {
+        let shelf = Shelf::new(&repository.relo_dir(), "warm");
+        (shelf, format!("{:016x}", fnv(path_bytes(top))))
+    }))
+}
+
+fn interval(repository: &Repository) -> Result<u64> {
+    let set = repository.config()?.size("relo.template.warminterval")?;
+    Ok(set.unwrap_or(INTERVAL))
+}
+
+/// Where it is noted that there was nothing to share.
+fn nothing(shelf: &Shelf, key: &str) -> PathBuf {
+    shelf.mark(&format!("{key}.nothing"))
+}
+
+/// When there was nothing to share: seconds since 1970.
+fn nothing_since(shelf: &Shelf, key: &str) -> Option<u64> {
+    fs::read_to_string(nothing(shelf, key)).ok()?.parse().ok()
+}
+
 /// The layer of the checkout's build output; a new one where the last is too old. `None` where there
 /// is nothing to share, in a bare repository, and with `relo.template.warm=false`.
 ///
@@ -101,31 +150,26 @@ impl Warm {
 /// # Errors
 /// [`Error::Git`] when git cannot list what is ignored, [`Error::Io`].
 pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm>> {
-    let config = repository.config()?;
-    if config.bool("relo.template.warm")? == Some(false) {
-        return Ok(None);
-    }
-    let Some(top) = repository.work_dir() else {
+    let Some((shelf, key)) = place(repository)? else {
         return Ok(None);
     };
-    let interval = config.size("relo.template.warminterval")?;
-    let interval = interval.unwrap_or(INTERVAL);
-    let shelf = Shelf::new(&repository.relo_dir(), "warm");
-    let key = format!("{:016x}", fnv(path_bytes(top)));
+    let top = repository.require_work_dir()?;
     let numbers = numbers(&shelf, &key)?;
     let last = numbers.last().copied();
     let held = match last {
         Some(number) => take(&shelf, name(&key, number), repository)?,
         None => None,
     };
-    if let Some(warm) = &held
-        && !options.force
-        && options.now < warm.made.saturating_add(interval)
-    {
+    if !is_due(repository, options)? {
         return Ok(held);
     }
     let selection = select::select(repository, options.from.as_ref())?;
     if selection.is_empty() {
+        // To look again costs a walk of the checkout.
+        let note = nothing(&shelf, &key);
+        let folder = note.parent().unwrap_or(&note);
+        fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
+        replace(&note, options.now.to_string().as_bytes())?;
         return Ok(held);
     }
     let next = last.map_or(1, |last| last + 1);

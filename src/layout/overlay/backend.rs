@@ -1,0 +1,109 @@
+//! The `overlay` back end: fills nothing but an upper folder, and takes a parked one up again.
+
+use std::path::{Path, PathBuf};
+
+use super::{Spec, Stand, upper};
+use crate::git::Repository;
+use crate::layout::backend::{Backend, Job};
+use crate::layout::filtered::PLAIN;
+use crate::layout::queue::threads;
+use crate::layout::template::{self, warm};
+use crate::layout::{Result, Stats, parked};
+use crate::model::AgentId;
+use crate::workspace::Store;
+
+/// The back end, for one workspace.
+pub(in crate::layout) struct Overlay<'a, 'r> {
+    pub(in crate::layout) store: &'a Store<'r>,
+    pub(in crate::layout) agent: &'a AgentId,
+    /// This very program, which mounts when it is started again.
+    pub(in crate::layout) program: &'a Path,
+}
+
+impl Backend for Overlay<'_, '_> {
+    fn name(&self) -> &'static str {
+        parked::OVERLAY
+    }
+
+    /// What differs from the revision is read from the upper folder.
+    fn keeps_manifest(&self) -> bool {
+        false
+    }
+
+    fn lay_out(&self, job: &Job<'_>) -> Result<Stats> {
+        let root = parked::root(job.repository, self.agent);
+        if let Ok(Some(mut stand)) = Stand::open(job.repository, &root)
+            && stand.is_parked()
+        {
+            let index = job.admin.join("index");
+            let move_on = |stand: &Stand| self.move_on(job, stand);
+            let taken = stand.take_up(job.repository, job.tree, &index, move_on);
+            if taken.is_ok() {
+                return Ok(Stats::default());
+            }
+            // A cache that is spoilt.
+            let _ = std::fs::remove_file(&index);
+        }
+        upper::remove(&root)?;
+        let options = template::Options {
+            users: job.repository.work_dir().map(Path::to_owned),
+            threads: threads(),
+        };
+        // Without it a build starts from nothing, and that is all.
+        let warm = self.warm(job.repository).unwrap_or(None);
+        let index = job.admin.join("index");
+        Stand::make(job.repository, job.tree, (&root, &index), &options, warm)?;
+        Ok(Stats::default())
+    }
+}
+
+impl Overlay<'_, '_> {
+    /// The layer of shared build output, made anew when it is due.
+    fn warm(&self, repository: &Repository) -> Result<Option<warm::Warm>> {
+        let now = u64::try_from(self.store.now()).unwrap_or(0);
+        let mut options = warm::Options {
+            now,
+            threads: threads(),
+            ..warm::Options::default()
+        };
+        if warm::is_due(repository, &options)? {
+            options.tree = Some(template::users_tree(self.store)?);
+        }
+        warm::refresh(repository, &options)
+    }
+
+    /// Lets git bring the files above, and their index, from the tree that was parked to the job's.
+    fn move_on(&self, job: &Job<'_>, stand: &Stand) -> Result<()> {
+        let upper = stand.upper();
+        let mut lowers = vec![stand.template().files()];
+        lowers.extend(stand.warm().map(warm::Warm::files));
+        let spec = Spec {
+            lowers,
+            upper: upper.files(),
+            work: upper.work(),
+            lock: upper.lock(),
+            target: job.into.to_owned(),
+            cwd: job.into.to_owned(),
+            volatile: true,
+            ..Spec::default()
+        };
+        let run = spec.invocation(self.program);
+        let mut git = job
+            .repository
+            .git()
+            .in_directory(job.into, job.admin)
+            .through([run.program.into_os_string()].into_iter().chain(run.args));
+        for setting in PLAIN {
+            git = git.args(["-c", setting]);
+        }
+        git.args(["read-tree", "--reset", "-u"])
+            .arg(job.tree.to_string())
+            .output()?;
+        Ok(())
+    }
+}
+
+/// Where the answer of the probe is kept.
+pub(in crate::layout) fn probe_cache(repository: &Repository) -> PathBuf {
+    repository.relo_dir().join("probes")
+}

@@ -1,0 +1,67 @@
+//! The upper folders of overlays, by agent: where they are, and how they go.
+//!
+//! `<common-dir>/relo/upper/<agent>` outlives the run that made it. While the exec ref is there, it
+//! holds the work of an open directory. Without, it is *parked*: everything in it that counts is in
+//! the workspace, which is its own authority again, and what git ignores waits for the next run, so
+//! that its build is incremental. A parked one is a cache and blocks nothing.
+
+use std::path::PathBuf;
+
+use super::directory::Places;
+use super::removal::{self, Aside};
+use super::{Error, Result, admin, in_use};
+use crate::git::Repository;
+use crate::model::{AgentId, Refusal};
+use crate::workspace::Store;
+
+/// The name of the back end in records.
+pub(super) const OVERLAY: &str = "overlay";
+/// The note that makes an upper folder complete.
+#[cfg(target_os = "linux")]
+const NOTE: &str = super::overlay::NOTE;
+#[cfg(not(target_os = "linux"))]
+const NOTE: &str = "stand.json";
+
+/// Where the upper folder of an agent is, if it has one.
+pub(super) fn root(repository: &Repository, agent: &AgentId) -> PathBuf {
+    repository.relo_dir().join("upper").join(agent.as_str())
+}
+
+/// Whether the agent has an upper folder that was made to its end.
+pub(super) fn is_whole(repository: &Repository, agent: &AgentId) -> Result<bool> {
+    removal::is_there(&root(repository, agent).join(NOTE))
+}
+
+/// Takes the upper folder away, to be deleted; `None` where there is none. The caller has the
+/// directory alone.
+pub(super) fn set_aside(repository: &Repository, agent: &AgentId) -> Result<Option<Aside>> {
+    let root = root(repository, agent);
+    if !removal::is_there(&root)? {
+        return Ok(None);
+    }
+    removal::set_aside(&repository.relo_dir(), &root).map(Some)
+}
+
+/// Makes the place of an overlay anew, where somebody has removed it: nothing was in it.
+pub(super) fn restore_place(places: &Places) -> Result<()> {
+    let path = &places.path;
+    std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
+    super::directory::replace(&path.join(".git"), &admin::git_file(&places.admin))
+}
+
+/// Removes what a workspace that is gone, or that has no more use for it, has parked; tells whether
+/// there was anything. Of a directory that is open, or in which a command runs, nothing is touched.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn forget(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
+    let _alone = match in_use::alone(store.repository(), agent) {
+        Err(error) if error.refusal() == Some(Refusal::Locked) => return Ok(false),
+        alone => alone?,
+    };
+    if store.open_directory(agent)?.is_some() {
+        return Ok(false);
+    }
+    let aside = set_aside(store.repository(), agent)?;
+    Ok(aside.map(Aside::delete).is_some())
+}

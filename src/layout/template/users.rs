@@ -1,0 +1,69 @@
+//! The user's checkout as what templates and warm layers are made of.
+
+use std::path::Path;
+
+use super::warm::{self, Warm};
+use super::{Options, Template, obtain};
+use crate::git::{ObjectId, Repository, Staging};
+use crate::layout::queue::threads;
+use crate::layout::{Error, Result, filtered};
+use crate::model::Refusal;
+use crate::workspace::Store;
+
+/// The tree that the user's files make at this moment. Its objects are there afterwards, although
+/// nothing may refer to them.
+///
+/// # Errors
+/// As [`Store::record_base`].
+pub fn users_tree(store: &Store<'_>) -> Result<ObjectId> {
+    let mut staging = Staging::new(store.repository())?;
+    let base = store.record_base(&mut staging)?;
+    store.put(staging, &[])?;
+    Ok(base.tree)
+}
+
+/// Whether git would write another content to the disk than a tree holds: templates do not know how
+/// to, yet.
+///
+/// # Errors
+/// An object that cannot be read.
+pub fn is_rewritten(repository: &Repository, tree: ObjectId) -> Result<bool> {
+    if filtered::set_everywhere(repository)? {
+        return Ok(true);
+    }
+    // There are only templates of trees that passed, and near ones have the same attributes.
+    if super::find_near(repository, tree)?.is_some() {
+        return Ok(false);
+    }
+    filtered::set_in_tree(repository, tree)
+}
+
+/// Makes the template and the warm layer of the user's checkout as it is now, so that the first
+/// command of an agent does not wait for them.
+///
+/// # Errors
+/// The refusal `unsupported` where git rewrites content; failures of Git and of the disk.
+pub fn warm_up(store: &Store<'_>) -> Result<(Template, Option<Warm>)> {
+    let repository = store.repository();
+    let top = repository.require_work_dir()?;
+    let tree = users_tree(store)?;
+    if is_rewritten(repository, tree)? {
+        let what =
+            "git rewrites the content of some files here; there are no templates of those yet";
+        return Err(Error::refused(Refusal::Unsupported, what));
+    }
+    let options = Options {
+        users: Some(Path::to_owned(top)),
+        threads: threads(),
+    };
+    let template = obtain(repository, tree, &options)?;
+    let options = warm::Options {
+        tree: Some(tree),
+        now: u64::try_from(store.now()).unwrap_or(0),
+        threads: threads(),
+        force: true,
+        ..warm::Options::default()
+    };
+    let warm = warm::refresh(repository, &options)?;
+    Ok((template, warm))
+}
