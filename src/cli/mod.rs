@@ -28,6 +28,7 @@ mod session;
 mod snap;
 mod stack;
 mod status;
+mod template;
 mod usage;
 mod version;
 
@@ -88,6 +89,9 @@ enum Command {
     Exec(exec::ExecArgs),
     /// Make a workspace, run a command in it, propose what it made
     Run(exec::RunArgs),
+    /// Frozen layouts that overlays stand on
+    #[command(subcommand)]
+    Template(template::Command),
     /// Offer what an agent made
     Propose(changes::ProposeArgs),
     /// List what is offered
@@ -180,6 +184,7 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Materialize(args) => directory::materialize(args, &session),
         Command::Capture(args) => directory::capture(args, &session),
         Command::Settle(args) => directory::settle(args, &session),
+        Command::Template(command) => template::run(command, &session),
         Command::Propose(args) => changes::propose(args, &session),
         Command::Changes(args) => changes::changes(args, &session),
         Command::Conflicts(args) => conflicts::run(args, &session),

@@ -31,7 +31,7 @@ a workspace: an agent's own view of this repository, no files on disk
 
 a directory, while a tool needs one
    exec <agent> -- <command>    lay out, run, capture, remove
-   materialize | capture | settle
+   materialize | capture | settle | template
 
 for orchestrators
    batch | mcp | hook           on standard input: commands, tools, a harness

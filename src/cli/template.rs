@@ -1,0 +1,97 @@
+//! `git vws template`: the frozen layouts that overlays stand on.
+
+use clap::Subcommand;
+use git_vws::layout::template::{self, Info, Policy};
+use git_vws::output::Record;
+
+use super::args::FormArgs;
+use super::report::Failure;
+use super::session::Session;
+
+/// So many bytes of templates stay unless the caller says otherwise.
+const MAX_BYTES: u64 = 4 << 30;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the templates
+    List(ListArgs),
+    /// Make the template and the warm layer of the working tree
+    Warm(WarmArgs),
+    /// Remove templates that nothing stands on
+    Prune(PruneArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct WarmArgs {
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct PruneArgs {
+    #[command(flatten)]
+    form: FormArgs,
+    /// Only say what would go
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// So many bytes may stay; the least recently used go first
+    #[arg(long, value_name = "n", default_value_t = MAX_BYTES)]
+    max_bytes: u64,
+}
+
+pub(crate) fn run(command: &Command, session: &Session) -> Result<(), Failure> {
+    match command {
+        Command::List(args) => list(args, session),
+        Command::Warm(args) => warm(args, session),
+        Command::Prune(args) => prune(args, session),
+    }
+}
+
+fn record(info: &Info) -> Record {
+    Record::new()
+        .with("template", info.name.clone())
+        .with("files", info.files as u64)
+        .with("bytes", info.bytes)
+        .with("last-used", info.last_used)
+}
+
+fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
+    let mut out = session.printer(args.form.form())?;
+    for info in template::list(session.repository())? {
+        out.record(&record(&info))?;
+    }
+    Ok(out.finish()?)
+}
+
+fn warm(args: &WarmArgs, session: &Session) -> Result<(), Failure> {
+    let mut out = session.printer(args.form.form())?;
+    let (template, warm) = template::warm_up(&session.store())?;
+    let record = Record::new()
+        .with("tree", template.tree())
+        .with("files", template.file_count() as u64)
+        .maybe("warm", warm.as_ref().map(|warm| warm.name().to_owned()));
+    out.record(&record)?;
+    Ok(out.finish()?)
+}
+
+fn prune(args: &PruneArgs, session: &Session) -> Result<(), Failure> {
+    let mut out = session.printer(args.form.form())?;
+    let policy = Policy {
+        max_bytes: args.max_bytes,
+        dry_run: args.dry_run,
+    };
+    let pruned = template::prune(session.repository(), &policy)?;
+    for info in &pruned.removed {
+        out.record(&record(info).flag("removed", true))?;
+    }
+    for info in &pruned.in_use {
+        out.record(&record(info).flag("in-use", true))?;
+    }
+    Ok(out.finish()?)
+}
