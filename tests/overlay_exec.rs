@@ -462,7 +462,7 @@ fn what_a_killed_run_wrote_is_adopted() {
         .spawn()
         .unwrap();
     let start = Instant::now();
-    while fs::read_to_string(&pid_file).is_ok_and(|pid| pid.ends_with('\n')) == false {
+    while !fs::read_to_string(&pid_file).is_ok_and(|pid| pid.ends_with('\n')) {
         assert!(start.elapsed() < Duration::from_secs(20));
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -658,4 +658,89 @@ fn cargo_finds_what_was_built_in_the_checkout() {
     assert_eq!(compiled(&some), ("c7 c8 c9".to_owned(), 17), "{some}");
     let none = exec(&sandbox, &[], "a", &build).success();
     assert_eq!(compiled(&none), (String::new(), 20), "{none}");
+}
+
+#[test]
+fn an_unprivileged_user_gets_the_same_as_from_a_checkout() {
+    let Some(sandbox) = seeded() else { return };
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can try it as another user; the other tests are that user");
+        return;
+    }
+    let binary = sandbox.root().join("git-vws");
+    fs::copy(BINARY, &binary).unwrap();
+    let chown = Command::new("chown")
+        .args(["-R", "65534:65534"])
+        .arg(sandbox.root())
+        .status();
+    let start = |args: &[&str]| {
+        let mut command = sandbox.command("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(&binary).args(args);
+        sandbox.outcome(command, b"")
+    };
+    let _ = start(&["overlay", "create", "--base=HEAD", "try"]);
+    let tried = start(&["exec", "--backend=overlay", "try", "--", "true"]);
+    if !chown.is_ok_and(|status| status.success()) || tried.code() != Some(0) {
+        println!("skipped: no user namespaces: {tried}");
+        return;
+    }
+    let rows = [
+        "id -u; echo new >f; rm -r d; mkdir d; git add -A; git commit -qm inside",
+        "chmod 000 d; echo new >g",
+        "chmod 000 f; echo new >g",
+        "mkdir n; echo 1 >n/x; chmod 000 n; echo new >g",
+        "mkdir -p target/shut; echo 1 >target/shut/x; chmod 000 target/shut",
+    ];
+    for (number, script) in rows.iter().enumerate() {
+        let mut seen = Vec::new();
+        for backend in ["checkout", "overlay"] {
+            let agent = format!("{backend}-{number}");
+            let _ = start(&["overlay", "create", "--base=HEAD", &agent]).success();
+            let option = format!("--backend={backend}");
+            let ended = start(&["exec", &option, &agent, "--", "sh", "-euc", script]);
+            let told = String::from_utf8_lossy(ended.stderr()).into_owned();
+            let told: Vec<_> = told
+                .lines()
+                .filter(|line| line.contains("left out"))
+                .collect();
+            seen.push(format!(
+                "{:?} {:?} {} {}",
+                ended.code(),
+                String::from_utf8_lossy(ended.stdout()),
+                told.join(" "),
+                start(&["overlay", "diff", "--name-status", &agent])
+            ));
+            let settled = start(&["settle", "--force", &agent]);
+            assert!(!upper(&sandbox, &agent).exists(), "{script}: {settled}");
+        }
+        assert_eq!(seen[1], seen[0], "{script}");
+    }
+    let trash = fs::read_dir(sandbox.repo().join(".git/relo/.trash"));
+    assert_eq!(trash.map_or(0, Iterator::count), 0);
+}
+
+#[test]
+fn where_a_mount_fails_the_command_runs_all_the_same() {
+    let Some(sandbox) = seeded() else { return };
+    create(&sandbox, "a");
+    let _ = exec(&sandbox, &[], "a", "echo one >one").success();
+    let templates = sandbox.repo().join(".git/relo/templates");
+    let template = fs::read_dir(&templates).unwrap().next().unwrap().unwrap();
+    fs::rename(template.path().join("files"), templates.join("moved")).unwrap();
+    let out = exec(&sandbox, &[], "a", "pwd; cat one; echo two >two").success();
+    assert!(
+        out.stdout().ends_with(b"/.relo/worktrees/a\none\n"),
+        "{out}"
+    );
+    let said = String::from_utf8_lossy(out.stderr()).into_owned();
+    assert!(said.starts_with("hint: files are written out"), "{out}");
+    let out = exec(&sandbox, &[], "a", "cat two").success();
+    assert_eq!((out.stdout(), out.stderr()), (&b"two\n"[..], &b""[..]));
+    let refused = exec(&sandbox, &["--backend=overlay"], "a", "true");
+    assert_eq!(refused.code(), Some(125), "{refused}");
+    assert!(!is_open(&sandbox, "a"));
+    sandbox.git(&["config", "relo.workspace.materialization", "checkout"]);
+    let out = exec(&sandbox, &[], "a", "cat two").success();
+    assert_eq!(out.stderr(), b"");
 }

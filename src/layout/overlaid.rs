@@ -197,7 +197,8 @@ impl Run<'_, '_> {
         let agent = &self.directory.agent;
         let root = parked::root(repository, agent);
         let gone = || Error::io("open", &root, io::ErrorKind::NotFound);
-        let stand = Stand::open(repository, &root)?.ok_or_else(gone)?;
+        let mut stand = Stand::open(repository, &root)?.ok_or_else(gone)?;
+        stand.hold()?;
         match Lock::exclusive(&stand.upper().lock(), PATIENCE) {
             Ok(free) => drop(free),
             Err(git::Error::Locked { .. }) => {

@@ -134,6 +134,18 @@ impl Stand {
         self.write()
     }
 
+    /// Notes that a directory is open after all: its parking was cut short.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn hold(&mut self) -> Result<()> {
+        if self.parked {
+            self.parked = false;
+            self.write()?;
+        }
+        Ok(())
+    }
+
     /// Whether it was [parked](Stand::park), and not taken up since.
     pub fn is_parked(&self) -> bool {
         self.parked
