@@ -35,8 +35,7 @@ a directory, while a tool needs one
 
 for orchestrators
    batch | mcp | hook           on standard input: commands, tools, a harness
-   base | context               what things are based on
-   check | version              what this repository can hold, and what this is
+   base | context | check | version   what all rests on; what can be done here
 
 'git vws <command> -h' shows a command. Most print records: -z, --json.
 ";
