@@ -162,7 +162,10 @@ fn documented(lines: bool) -> BTreeMap<String, BTreeSet<String>> {
         let body = rest.split("\n\n").next().unwrap();
         let keys = body.split('`').skip(1).step_by(2);
         let keys = keys.map(|key| match key.strip_suffix('*') {
-            Some(many @ ("snap" | "step" | "backend" | "parent" | "conflict" | "path")) => {
+            Some(
+                many @ ("snap" | "step" | "backend" | "parent" | "conflict" | "path" | "form"
+                | "way" | "limit"),
+            ) => {
                 format!("{many}s")
             }
             _ => key.trim_matches(['[', ']', '*']).to_owned(),
@@ -216,6 +219,7 @@ fn the_formats_page_has_every_key_that_is_printed() {
         ("reject", false, "reject --json b"),
         ("journal", true, "journal --json"),
         ("version", true, "version --json"),
+        ("check", true, "check --json"),
         ("stack", true, "stack --json s --on=y"),
         ("stack --status", true, "stack --status --json s"),
         ("stack --graph", true, "stack --graph --json s"),
