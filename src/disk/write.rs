@@ -244,6 +244,18 @@ impl<'t> WorkTree<'t> {
         Ok(Seal::of(mode, permissions, new.bytes))
     }
 
+    /// Leaves what a death in the middle of [`WorkTree::prepare`] leaves: for tests.
+    pub fn tear(&self, spot: Spot<'_>) {
+        let new = New {
+            mode: super::REGULAR,
+            permissions: None,
+            bytes: b"half of it",
+        };
+        if let Ok(place) = self.place(spot) {
+            let _ = self.write_fresh(&place, new, false);
+        }
+    }
+
     /// Removes content that was prepared and not put in place.
     pub fn discard(&self, spot: Spot<'_>) {
         if let Ok(place) = self.place(spot) {

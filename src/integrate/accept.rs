@@ -349,7 +349,7 @@ pub fn recover(store: &Store<'_>) -> Result<Vec<Recovered>> {
     end_interrupted(store, &journal)
 }
 
-fn end_interrupted(store: &Store<'_>, journal: &Journal<'_>) -> Result<Vec<Recovered>> {
+pub(super) fn end_interrupted(store: &Store<'_>, journal: &Journal<'_>) -> Result<Vec<Recovered>> {
     let mut ended = Vec::new();
     for entry in interrupted(*store)? {
         let mut decide =
@@ -366,8 +366,12 @@ fn end_interrupted(store: &Store<'_>, journal: &Journal<'_>) -> Result<Vec<Recov
 /// As [`undo::undo`]; nothing is changed then.
 pub fn undo(store: &Store<'_>, id: Option<JournalId>, paths: &[RepoPath]) -> Result<Undone> {
     let journal = Journal::lock(*store)?;
-    end_interrupted(store, &journal)?;
-    Ok(undo::undo(&journal, id, paths, &mut |entry, staging| {
+    let recovered = end_interrupted(store, &journal)?;
+    let undone = undo::undo(&journal, id, paths, &mut |entry, staging| {
         decide::decide(store, entry, staging)
-    })?)
+    })?;
+    Ok(Undone {
+        recovered,
+        ..undone
+    })
 }

@@ -82,7 +82,7 @@ pub(super) fn from_entry(store: &Store<'_>, entry: &Entry) -> journal::Result<Ve
 }
 
 /// The proposals that a step carries out: one, or all that are listed.
-fn of_step(step: &Step) -> Vec<(AgentId, Revision)> {
+pub(super) fn of_step(step: &Step) -> Vec<(AgentId, Revision)> {
     let listed = step.extra.get("changes").and_then(Value::as_array);
     if let Some(listed) = listed {
         let one = |pair: &Value| {

@@ -5,6 +5,7 @@
 //! - [`reject`](reject()) takes a path back to the base in the overlay
 //! - [`journal`]: the record that makes a write to the working tree safe to interrupt
 //! - [`undo`]: takes an accept (or an undo) back
+//! - [`upkeep`]: what comes after a crash, and what has outlived its time
 //!
 //! The user's index, `HEAD`, branches, stash and configuration are never written.
 
@@ -30,6 +31,7 @@ mod stack;
 mod store;
 mod supersede;
 pub mod undo;
+pub mod upkeep;
 mod view;
 
 pub use accept::{Accept, Accepted, Which, accept, accept_with, recover, undo};

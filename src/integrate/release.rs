@@ -8,7 +8,7 @@ use super::{Result, store as changes};
 use crate::git::Lock;
 use crate::layout;
 use crate::model::AgentId;
-use crate::workspace::Store;
+use crate::workspace::{Store, Workspace};
 
 /// Releases the workspace of an agent where nothing waits in it any more; tells whether it did. For
 /// when the last obstacle was no decision: a directory that stayed open until now.
@@ -23,30 +23,43 @@ pub fn release(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
 /// Releases the workspace of an agent where nothing waits in it: every change of its newest proposal
 /// is decided, its overlay holds nothing besides, and no directory is open. Tells whether it did.
 pub(super) fn release_if_done(store: &Store<'_>, lock: &Lock, agent: &AgentId) -> Result<bool> {
-    let Some(workspace) = store.find(agent)? else {
-        return Ok(false);
-    };
-    let Some(newest) = workspace.meta.proposal else {
-        return Ok(false);
-    };
     if store.open_directory(agent)?.is_some() {
         return Ok(false);
     }
-    if changes::heads(store, Some(agent))?
-        .iter()
-        .any(|head| head.undecided > 0)
-    {
-        return Ok(false);
-    }
-    let Some(proposal) = changes::find(store, agent, newest)? else {
+    let Some(workspace) = done(store, agent)? else {
         return Ok(false);
     };
-    if proposal.base != workspace.base() || !untouched_since(store, &workspace, &proposal)? {
-        return Ok(false);
-    }
     let released = store.release(lock, workspace, false)?.workspace;
     store.note_end(&released, "release");
     // A cache: what stays of it is nobody's loss.
     let _ = layout::forget(store, agent);
     Ok(true)
+}
+
+/// Whether nothing waits in a workspace, apart from a directory that may be open.
+pub(super) fn is_done(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
+    Ok(done(store, agent)?.is_some())
+}
+
+/// The workspace, where nothing waits in it any more.
+fn done(store: &Store<'_>, agent: &AgentId) -> Result<Option<Workspace>> {
+    let Some(workspace) = store.find(agent)? else {
+        return Ok(None);
+    };
+    let Some(newest) = workspace.meta.proposal else {
+        return Ok(None);
+    };
+    if changes::heads(store, Some(agent))?
+        .iter()
+        .any(|head| head.undecided > 0)
+    {
+        return Ok(None);
+    }
+    let Some(proposal) = changes::find(store, agent, newest)? else {
+        return Ok(None);
+    };
+    if proposal.base != workspace.base() || !untouched_since(store, &workspace, &proposal)? {
+        return Ok(None);
+    }
+    Ok(Some(workspace))
 }

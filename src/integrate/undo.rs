@@ -29,6 +29,8 @@ pub struct Undone {
     pub redo: bool,
     /// Files beside a path that hold bytes of the user's that stand nowhere else.
     pub kept: Vec<BString>,
+    /// Earlier entries that had been interrupted and were ended first.
+    pub recovered: Vec<journal::Recovered>,
 }
 
 /// Takes an entry back: `id`, or the newest accept (or redo) of this working tree that is not undone
@@ -95,6 +97,7 @@ pub fn undo_with(
         entry,
         redo,
         kept,
+        recovered: Vec::new(),
     })
 }
 

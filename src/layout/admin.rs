@@ -14,7 +14,7 @@ use bstr::{BString, ByteSlice};
 use super::directory::{Places, path_bytes, replace};
 use super::removal;
 use super::{Error, Result};
-use crate::git::{ObjectId, Repository, os_str};
+use crate::git::{ObjectId, Repository, fault, os_str};
 use crate::model::{AgentId, Refusal};
 
 /// What `locked` says in an entry of ours.
@@ -49,6 +49,7 @@ pub(super) fn create(
         let file = new.join(name);
         fs::write(&file, bytes).map_err(|e| Error::io("write", &file, e))?;
     }
+    fault::point("admin-staged");
     let parent = repository.common_dir().join("worktrees");
     removal::despite_removals(|| {
         fs::create_dir_all(&parent)?;

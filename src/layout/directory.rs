@@ -27,7 +27,7 @@ const FORMAT: u64 = 1;
 /// The record's name in the git dir of a directory.
 const RECORD: &str = "vws-directory";
 /// The folder of directories that are being laid out, one for each agent.
-const NEW: &str = ".new";
+pub(super) const NEW: &str = ".new";
 /// The manifest's name there.
 const MANIFEST: &str = "vws-manifest";
 

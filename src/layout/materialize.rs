@@ -16,7 +16,7 @@ use super::backend::{Backend, Choice, Job, choose};
 use super::directory::{Places, Record};
 use super::state::{State, not_ours, state, unmark};
 use super::{Directory, Error, Result, Stats, admin, exclude, removal};
-use crate::git::{Expect, Lock, RefUpdate};
+use crate::git::{Expect, Lock, RefUpdate, fault};
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::workspace::{Store, Workspace, names};
 
@@ -88,6 +88,7 @@ pub(super) fn lay_out(
     check_root(store, agent, &places)?;
     let pin = RefUpdate::set(names::exec(agent), Expect::Missing, cut.commit);
     store.repository().refs().apply(&[pin])?;
+    fault::point("exec-pinned");
     let plan = Plan {
         store,
         cut: &cut,
@@ -95,7 +96,9 @@ pub(super) fn lay_out(
         backend,
         reason,
     };
-    match plan.lay_out() {
+    let made = plan.lay_out();
+    store.refresh_mirror(agent);
+    match made {
         Ok((reason, stats)) => Ok(Directory {
             agent: agent.clone(),
             path: places.path,
@@ -136,7 +139,7 @@ fn check_root(store: &Store<'_>, agent: &AgentId, places: &Places) -> Result<()>
 }
 
 /// Sees that what there is on the way from `top` to `root` are folders, and no link leads out.
-fn check_folders(top: &Path, root: &Path) -> Result<()> {
+pub(super) fn check_folders(top: &Path, root: &Path) -> Result<()> {
     let above = root.ancestors().take_while(|at| *at != top);
     for at in above {
         match fs::symlink_metadata(at) {
@@ -166,13 +169,16 @@ impl Plan<'_, '_> {
         let repository = self.store.repository();
         let (agent, places) = (&self.cut.agent, self.places);
         admin::create(repository, agent, places, self.cut.commit)?;
+        fault::point("admin-made");
         let new = fresh_folder(places, agent)?;
+        fault::point("layout-begun");
         let stats = self.backend.lay_out(&Job {
             repository,
             tree: self.cut.tree,
             into: &new,
             admin: &places.admin,
         })?;
+        fault::point("layout-filled");
         if self.backend.keeps_manifest() {
             let copy = places.manifest();
             fs::copy(places.admin.join("index"), &copy)
@@ -193,7 +199,9 @@ impl Plan<'_, '_> {
             stats,
         };
         record.write(&places.record(), agent)?;
+        fault::point("layout-recorded");
         fs::rename(&new, &places.path).map_err(|e| Error::io("create", &places.path, e))?;
+        fault::point("layout-placed");
         let _ = fs::remove_dir(new.parent().unwrap_or(&new));
         Ok((self.reason, stats))
     }
@@ -220,7 +228,9 @@ pub(super) fn clear(store: &Store<'_>, agent: &AgentId, places: &Places) -> Resu
     }
     // It goes with the last one.
     let _ = fs::remove_dir(new.parent().unwrap_or(&new));
+    fault::point("clear-begun");
     admin::clear_ours(store.repository(), agent, places)?;
+    fault::point("clear-unmark");
     if let Some(cut) = store.open_directory(agent)? {
         unmark(store, agent, cut)?;
     }

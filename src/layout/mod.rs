@@ -22,6 +22,7 @@ pub mod overlay;
 pub mod template;
 
 mod admin;
+mod adopt;
 mod backend;
 mod capture;
 mod checkout;
@@ -46,6 +47,7 @@ mod state;
 #[cfg(target_os = "linux")]
 mod sys;
 
+pub use adopt::{Adopted, Adoption, Fate, adopt, marked, peek};
 pub use backend::Choice;
 pub use capture::{Captured, Live, LiveFile, Made, capture_directory, read};
 pub use deliver::import_reference;

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 
 use super::queue::{Queue, threads};
 use super::{Error, Result};
+use crate::git::fault;
 
 /// Where directories go to be deleted.
 pub(super) const TRASH: &str = ".trash";
@@ -40,6 +41,7 @@ pub(super) struct Aside {
 pub(super) fn set_aside(root: &Path, path: &Path) -> Result<Aside> {
     let trash = root.join(TRASH);
     fs::create_dir_all(&trash).map_err(|e| Error::io("create", &trash, e))?;
+    fault::point("removal-begun");
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = format!("{name}-{:016x}", random());
     let target = trash.join(&name);
@@ -49,6 +51,7 @@ pub(super) fn set_aside(root: &Path, path: &Path) -> Result<Aside> {
         other => other,
     }
     .map_err(|e| Error::io("move away", path, e))?;
+    fault::point("removal-aside");
     Ok(Aside { trash, name })
 }
 
@@ -77,7 +80,9 @@ pub(super) fn refill(folder: &Path) -> Result<()> {
 /// Deletes what earlier removals left in the trash of `root`; gives back what would not go.
 pub(super) fn sweep(root: &Path) -> Vec<PathBuf> {
     let trash = root.join(TRASH);
-    let Ok(entries) = fs::read_dir(&trash) else {
+    // A link in its place leads to what is not ours.
+    let is_folder = fs::symlink_metadata(&trash).is_ok_and(|meta| meta.is_dir());
+    let Some(entries) = is_folder.then(|| fs::read_dir(&trash).ok()).flatten() else {
         return Vec::new();
     };
     let mut left = Vec::new();
@@ -95,7 +100,7 @@ pub(super) fn sweep(root: &Path) -> Vec<PathBuf> {
 /// The first failure; the rest is deleted nevertheless.
 pub(super) fn delete(folder: &Path, name: impl AsRef<std::ffi::OsStr>) -> io::Result<()> {
     let name = std::os::unix::ffi::OsStrExt::as_bytes(name.as_ref()).to_vec();
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(folder, flags, Mode::empty())?;
     match unlinkat(&fd, &name[..], AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),

@@ -14,7 +14,7 @@ use super::materialize::clear;
 use super::removal::Aside;
 use super::state::{State, state, unmark};
 use super::{Directory, Error, Result, admin, in_use, parked, removal};
-use crate::git::Lock;
+use crate::git::{Lock, fault};
 use crate::model::{AgentId, Refusal};
 use crate::workspace::{LeftOut, Store, Workspace};
 
@@ -108,12 +108,14 @@ pub fn settle(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Sett
             clear(store, agent, &places)?;
             let aside = parked::set_aside(store.repository(), agent)?;
             aside.map(Aside::delete);
+            store.refresh_mirror(agent);
             Ok(without_capture(store.load(agent)?, None))
         }
         State::Vanished(places) => {
             clear(store, agent, &places)?;
             let aside = parked::set_aside(store.repository(), agent)?;
             aside.map(Aside::delete);
+            store.refresh_mirror(agent);
             Ok(without_capture(store.load(agent)?, Some(places.path)))
         }
         State::Open(directory, places) => {
@@ -188,12 +190,16 @@ pub(super) fn remove(
     whole: bool,
 ) -> Result<Vec<PathBuf>> {
     let aside = removal::set_aside(&places.root, &directory.path)?;
+    fault::point("settle-aside");
     unmark(store, &directory.agent, directory.cut.commit)?;
+    fault::point("settle-unmarked");
     admin::remove(store.repository(), places)?;
     let above = match whole {
         true => parked::set_aside(store.repository(), &directory.agent)?,
         false => None,
     };
+    store.refresh_mirror(&directory.agent);
+    fault::point("settle-closed");
     drop(locks);
     let mut left: Vec<PathBuf> = aside.delete().into_iter().collect();
     left.extend(above.and_then(Aside::delete));

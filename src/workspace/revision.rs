@@ -11,6 +11,8 @@
 //! revision and a `.keep` that the next roll-up clears. Losing the compare-and-swap to somebody
 //! who does not take the lock starts again from step 2.
 
+use std::time::Duration;
+
 use bstr::BString;
 
 use super::meta::{Kind, Metadata};
@@ -82,7 +84,15 @@ impl Store<'_> {
     /// # Errors
     /// [`git::Error::Locked`] when another writer holds it for longer than [`PATIENCE`].
     pub fn lock(&self, agent: &AgentId) -> Result<Lock> {
-        Ok(Lock::exclusive(&self.lock_path(agent), PATIENCE)?)
+        self.try_lock(agent, PATIENCE)
+    }
+
+    /// As [`Store::lock`], waiting no longer than `patience`.
+    ///
+    /// # Errors
+    /// As [`Store::lock`].
+    pub fn try_lock(&self, agent: &AgentId, patience: Duration) -> Result<Lock> {
+        Ok(Lock::exclusive(&self.lock_path(agent), patience)?)
     }
 
     /// Where that lock is. Ids that differ only in case share it.

@@ -9,6 +9,7 @@ use super::entry::{Entry, Outcome, Step};
 use super::one::{At, Progress, Verdict};
 use super::{Error, Journal, Result};
 use crate::disk::{Point, Probe};
+use crate::git::fault;
 use crate::model::{Refusal, RepoPath};
 
 /// What stands at a path, as the callback for a changed path sees it.
@@ -39,8 +40,15 @@ pub struct Hooks<'h> {
     pub at: &'h mut dyn FnMut(Point) -> ControlFlow<()>,
 }
 
-/// The [`Hooks::at`] of production code.
-pub fn go_on(_: Point) -> ControlFlow<()> {
+/// The [`Hooks::at`] of production code: each point is a fault point.
+pub fn go_on(point: Point) -> ControlFlow<()> {
+    fault::point(match point {
+        Point::Staged => "step-staged",
+        Point::Swapped => "step-swapped",
+        Point::Checked => "step-checked",
+        Point::Settled => "step-settled",
+        Point::Ending => "steps-done",
+    });
     ControlFlow::Continue(())
 }
 
@@ -72,6 +80,7 @@ impl Journal<'_> {
                 }
             }
         }
+        fault::point("steps-prepared");
         if !flush && let Err(fault) = self.disk().flush_all() {
             // Then each is flushed as it is swapped in: prepared anew.
             drop(fault);
@@ -82,6 +91,7 @@ impl Journal<'_> {
                 self.take_back_group(entry, group, &all, (&mut kept, &mut *hooks.at))?;
             }
         }
+        fault::point("steps-swapped");
         self.flush_folders(entry);
         let swapped: Vec<_> = all.iter().enumerate().collect();
         self.rest(entry, &swapped);

@@ -4,7 +4,7 @@ use super::apply::{Hooks, OnDisk, Resolution};
 use super::entry::{Entry, FileState, Outcome, Step};
 use super::{Error, Journal, Result};
 use crate::disk::{self, Content, Fault, New, Probe, Seal, Spot, Swap};
-use crate::git::{ObjectKind, Staging};
+use crate::git::{ObjectKind, Staging, fault};
 use crate::model::Refusal;
 
 /// How often a step is merged again because its path changed since the plan.
@@ -195,6 +195,7 @@ impl Journal<'_> {
             return Ok(Err(fault));
         }
         let bytes = self.store.repository().objects()?.blob_at(path, state.id)?;
+        fault::leaving("step-torn", || self.disk().tear(spot));
         let new = New {
             mode: state.mode,
             permissions: self.bits(step, state, found),

@@ -1,6 +1,7 @@
 //! Entries in the repository: begun, amended and ended, under the lock of their working tree.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bstr::{BString, ByteSlice};
 
@@ -10,7 +11,7 @@ use super::{Error, Result};
 use crate::disk::{self, WorkTree};
 use crate::git::tree::{self, Entry as TreeEntry};
 use crate::git::{
-    self, Expect, Lock, NewCommit, ObjectId, ObjectKind, PATIENCE, RefUpdate, Staging,
+    self, Expect, Lock, NewCommit, ObjectId, ObjectKind, PATIENCE, RefUpdate, Staging, fault,
 };
 use crate::model::RepoPath;
 use crate::workspace::{Store, names};
@@ -52,6 +53,14 @@ impl<'r> Journal<'r> {
     /// # Errors
     /// [`git::Error::Locked`] after [`PATIENCE`], [`git::Error::NoWorkTree`] in a bare repository.
     pub fn lock(store: Store<'r>) -> Result<Self> {
+        Self::lock_for(store, PATIENCE)
+    }
+
+    /// As [`Journal::lock`], waiting no longer than `patience`.
+    ///
+    /// # Errors
+    /// As [`Journal::lock`].
+    pub fn lock_for(store: Store<'r>, patience: Duration) -> Result<Self> {
         let repository = store.repository();
         let top = repository.require_work_dir()?.to_owned();
         let worktree = worktree_name(store);
@@ -61,7 +70,7 @@ impl<'r> Journal<'r> {
             name.extend_from_slice(worktree);
         }
         let folder = repository.relo_dir().join("locks");
-        let lock = Lock::exclusive(&folder.join(git::os_str(name.as_bstr())), PATIENCE)?;
+        let lock = Lock::exclusive(&folder.join(git::os_str(name.as_bstr())), patience)?;
         let executable_bit = repository.config()?.bool("core.filemode")?.unwrap_or(true);
         Ok(Journal {
             store,
@@ -153,6 +162,7 @@ impl<'r> Journal<'r> {
             entry.commit = self.stage(&mut staging, &entry, None)?;
             staging.publish().map_err(Error::from)?
         };
+        fault::point("journal-stored");
         let mut tries = 0;
         loop {
             let name = names::journal(&entry.id.to_string());
@@ -170,6 +180,7 @@ impl<'r> Journal<'r> {
                 Err(error) => return Err(error.into()),
             }
         }
+        fault::point("journal-begun");
         if let Some(held) = held {
             let _ = held.release();
             self.store.repository().tidy_packs();
@@ -195,7 +206,9 @@ impl<'r> Journal<'r> {
         }
         let (commit, update) = self.next_state(&mut staging, &ended)?;
         updates.push(update);
+        fault::point("journal-decided");
         self.store.put(staging, &updates)?;
+        fault::point("journal-ended");
         ended.commit = commit;
         *entry = ended;
         Ok(())

@@ -39,7 +39,7 @@ use self::known::Known;
 use super::{Directory, Error, Result};
 use crate::git::pack::PackEntry;
 use crate::git::tree::{self, Entry};
-use crate::git::{Conversion, Lock, ObjectId, ObjectKind, Repository, Staging};
+use crate::git::{Conversion, Lock, ObjectId, ObjectKind, Repository, Staging, fault};
 use crate::model::Refusal;
 use crate::workspace::{self, Change, Kind, LeftOut, Store, Terms, Workspace, max_file_size};
 
@@ -81,9 +81,12 @@ pub(super) fn capture_locked(
                 branches: Vec::new(),
             });
         }
+        fault::point("capture-begun");
         let adopted = commits::adopt(store, directory)?;
+        fault::point("capture-adopted");
         let found = look(store.repository(), directory, &current, adopted.head)?;
         let left_out = found.left_out.clone();
+        fault::point("capture-read");
         tries += 1;
         match publish(store, lock, &current, directory, found) {
             // Somebody who does not take the lock has published: what is known is old.

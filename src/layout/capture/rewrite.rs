@@ -14,7 +14,7 @@ use super::import::{self, Rules, TRIES, Taken, Wanted};
 use crate::disk;
 use crate::git::index::StatData;
 use crate::git::tree::{self, Entry};
-use crate::git::{Conversion, Repository, mentions_rewriting};
+use crate::git::{Conversion, Repository, fault, mentions_rewriting};
 use crate::layout::{Directory, Error, Result};
 use crate::model::Refusal;
 
@@ -171,6 +171,7 @@ fn store(
         .collect();
     let index = folder.path().join("index");
     let (work_dir, git_dir) = (ground.view(), &directory.admin);
+    fault::point("capture-cleaning");
     Ok(repository.store_files(work_dir, git_dir, &index, &files)?)
 }
 
