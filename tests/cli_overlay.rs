@@ -222,12 +222,16 @@ fn list_and_show() {
     agent c
     damaged revision <oid:3> is damaged: it holds no metadata
 
+    --- stderr
+    hint: 'git vws recover' shows what is damaged, and clears it away
     exit: 0
     ");
     assert_snapshot!(sandbox.vws(&["overlay", "list", "--json"]), @r#"
     {"v":1,"agent":"a","revision":2,"commit":"<oid:1>","tree":"<oid:2>","base":"<oid:3>","mode":"virtual","readOnly":false,"session":null,"last":"write","proposal":null,"edited":true,"exec":null,"directory":null,"snaps":[2],"damaged":null}
     {"v":1,"agent":"b","revision":1,"commit":"<oid:4>","tree":"<oid:5>","base":"<oid:3>","mode":"virtual","readOnly":true,"session":null,"last":"create","proposal":null,"edited":false,"exec":"<oid:3>","directory":null,"snaps":[],"damaged":null}
     {"v":1,"agent":"c","revision":null,"commit":null,"tree":null,"base":null,"mode":null,"readOnly":false,"session":null,"last":null,"proposal":null,"edited":false,"exec":null,"directory":null,"snaps":[],"damaged":"revision <oid:3> is damaged: it holds no metadata"}
+    --- stderr
+    hint: 'git vws recover' shows what is damaged, and clears it away
     exit: 0
     "#);
     assert_snapshot!(sandbox.vws(&["overlay", "show", "-z", "b"]), @r"
@@ -237,7 +241,7 @@ fn list_and_show() {
     assert_snapshot!(sandbox.vws(&["overlay", "show", "c"]), @"
     --- stderr
     fatal: revision <oid:1> is damaged: it holds no metadata [damaged]
-    hint: 'git fsck' shows whether objects are missing
+    hint: 'git vws recover' shows what is damaged, and clears it away
     exit: 128
     ");
     assert_snapshot!(sandbox.vws(&["overlay", "show", "nobody"]), @"

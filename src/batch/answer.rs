@@ -6,9 +6,9 @@ use bstr::ByteSlice;
 use serde_json::{Map, Value};
 
 use super::{Error, Options, Result, Status};
-use crate::layout;
 use crate::model::{Refusal, json_path, sanitize_terminal};
 use crate::workspace;
+use crate::{integrate, layout};
 
 /// So many bytes are gathered before they are written, whether or not anybody waits for them.
 const GATHERED: usize = 256 << 10;
@@ -104,6 +104,16 @@ impl From<&layout::Error> for Failure {
     fn from(error: &layout::Error) -> Self {
         match error {
             layout::Error::Workspace(error) => error.into(),
+            _ => Failure::new(error, error.refusal(), false),
+        }
+    }
+}
+
+impl From<&integrate::Error> for Failure {
+    fn from(error: &integrate::Error) -> Self {
+        match error {
+            integrate::Error::Workspace(error) => error.into(),
+            integrate::Error::Layout(error) => error.into(),
             _ => Failure::new(error, error.refusal(), false),
         }
     }

@@ -7,6 +7,7 @@ use super::request::{DiffForm, Request, SnapWhat};
 use super::view::View;
 use super::{Options, Result};
 use crate::git::{ObjectId, Repository, Staging, tree};
+use crate::integrate::{self, upkeep};
 use crate::layout;
 use crate::model::{AgentId, RepoPath};
 use crate::output::{self, Form, Printer, report};
@@ -24,6 +25,12 @@ impl<E: Into<Error>> From<E> for Trouble {
 
 impl From<layout::Error> for Trouble {
     fn from(error: layout::Error) -> Self {
+        Trouble(Failure::from(&error))
+    }
+}
+
+impl From<integrate::Error> for Trouble {
+    fn from(error: integrate::Error) -> Self {
         Trouble(Failure::from(&error))
     }
 }
@@ -161,7 +168,7 @@ impl<'r, 'c> Session<'r, 'c> {
                 self.published(command, &published)
             }
             Request::Dispose(agent, force) => {
-                let disposed = store.dispose(&agent, force)?;
+                let disposed = upkeep::dispose(&store, &agent, force)?;
                 let _ = layout::forget(&store, &agent);
                 self.record(command, &[report::disposed(&disposed)])
             }

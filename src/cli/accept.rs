@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use git_vws::integrate::journal::{Recovered, State};
 use git_vws::integrate::{self, Accept, Accepted, Verdict, Which};
 use git_vws::model::{AgentId, Refusal};
 use git_vws::output::{Form, PathStyle, report};
@@ -86,6 +87,19 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     refused(&accepted, args.dry_run)
 }
 
+/// Tells of entries that had been interrupted: finished, or taken back.
+pub(super) fn remark_recovered(all: &[Recovered]) {
+    for recovered in all {
+        let id = recovered.entry.id;
+        let how = match recovered.entry.state {
+            State::Done => "finished",
+            State::Open | State::RolledBack => "taken back",
+        };
+        let text = format!("journal entry {id} had been interrupted, and was {how} first");
+        say("warning", &text);
+    }
+}
+
 fn remark(accepted: &Accepted, args: &Args) {
     let are = if args.dry_run { "would be" } else { "are" };
     for outcome in &accepted.outcomes {
@@ -94,13 +108,7 @@ fn remark(accepted: &Accepted, args: &Args) {
             say("warning", &format!("conflicts {are} marked in '{path}'"));
         }
     }
-    for recovered in &accepted.recovered {
-        let id = recovered.entry.id;
-        say(
-            "warning",
-            &format!("journal entry {id} had been interrupted, and was ended first"),
-        );
-    }
+    remark_recovered(&accepted.recovered);
     for path in &accepted.kept {
         say(
             "warning",

@@ -102,6 +102,33 @@ impl FromStr for Spec {
     }
 }
 
+/// Where a workspace starts from: `<agent>[@<n>]`, or `trash/<agent>[/<n>]` (or the whole ref) for one
+/// that was let go.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Source {
+    pub(crate) spec: Spec,
+    pub(crate) trash: bool,
+}
+
+impl FromStr for Source {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let short = text.strip_prefix("refs/relo/").unwrap_or(text);
+        let Some(dropped) = short.strip_prefix("trash/") else {
+            let spec = text.parse()?;
+            return Ok(Source { spec, trash: false });
+        };
+        let (agent, revision) = match dropped.split_once('/') {
+            Some((agent, revision)) => (agent, Some(revision.parse()?)),
+            None => (dropped, None),
+        };
+        let agent = agent.parse()?;
+        let spec = Spec { agent, revision };
+        Ok(Source { spec, trash: true })
+    }
+}
+
 /// The executable bit: `+x` or `-x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Bit {
@@ -165,6 +192,32 @@ mod tests {
         assert_eq!("a".parse::<Spec>().unwrap().revision, None);
         for bad in ["", "@1", "a@", "a@0", "a@07", "a@1@2", "a/b"] {
             assert!(bad.parse::<Spec>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_trash_is_named_in_short_or_in_full() {
+        for (text, agent, revision) in [
+            ("trash/a/7", "a", Revision::new(7)),
+            ("refs/relo/trash/a/7", "a", Revision::new(7)),
+            ("trash/a", "a", None),
+        ] {
+            let source: Source = text.parse().unwrap();
+            assert!(source.trash);
+            assert_eq!(
+                (source.spec.agent.as_str(), source.spec.revision),
+                (agent, revision)
+            );
+        }
+        assert!(!"trash@2".parse::<Source>().unwrap().trash);
+        for bad in [
+            "trash/",
+            "trash/a/0",
+            "trash/a/x",
+            "refs/relo/vws/a",
+            "trash/a@2",
+        ] {
+            assert!(bad.parse::<Source>().is_err(), "{bad}");
         }
     }
 

@@ -68,6 +68,7 @@ pub(crate) fn changes(args: &ChangesArgs, session: &Session) -> Result<(), Failu
     if args.form.form() == Form::Lines {
         advise(&proposals);
     }
+    super::upkeep::remark_interrupted(session);
     Ok(())
 }
 

@@ -18,5 +18,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     for summary in journal::list(session.store())? {
         out.record(&report::journal(&summary))?;
     }
-    Ok(out.finish()?)
+    out.finish()?;
+    super::upkeep::remark_interrupted(session);
+    Ok(())
 }

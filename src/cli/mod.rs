@@ -29,8 +29,10 @@ mod snap;
 mod stack;
 mod status;
 mod template;
+mod upkeep;
 mod usage;
 mod version;
+mod watch;
 
 use std::panic::PanicHookInfo;
 use std::process::ExitCode;
@@ -106,6 +108,14 @@ enum Command {
     Undo(reject::UndoArgs),
     /// List what was written to the working tree
     Journal(journal::Args),
+    /// Put in order what an interrupted run has left
+    Recover(upkeep::RecoverArgs),
+    /// Remove what has outlived its time
+    Sweep(upkeep::SweepArgs),
+    /// Print what user interfaces are shown of the workspaces
+    Mirror(watch::MirrorArgs),
+    /// Print the log of what happened
+    Events(watch::EventsArgs),
     /// Tell what this repository is, and what can and cannot be done in it
     Check(check::Args),
     /// Show all of it on one screen
@@ -128,6 +138,10 @@ enum Command {
 /// Parses, runs, reports. Returns the exit code.
 pub(crate) fn main() -> ExitCode {
     std::panic::set_hook(Box::new(bug));
+    #[cfg(any(debug_assertions, feature = "fault-points"))]
+    if let Ok(point) = std::env::var("GIT_VWS_FAULT") {
+        git_vws::git::fault::arm(&point);
+    }
     let args: Vec<_> = std::env::args_os().collect();
     let parsed = command()
         .try_get_matches_from(&args)
@@ -194,6 +208,10 @@ fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Journal(args) => journal::run(args, &session),
         Command::Status(args) => status::run(args, &session),
         Command::Mcp(args) => mcp::run(args, &session),
+        Command::Recover(args) => upkeep::recover(args, &session),
+        Command::Sweep(args) => upkeep::sweep(args, &session),
+        Command::Mirror(args) => watch::mirror(args, &session),
+        Command::Events(args) => watch::events(args, &session),
         Command::Version(_) | Command::InstallDocs(_) | Command::Complete(_) | Command::Hook(_) => {
             Ok(())
         }

@@ -104,6 +104,7 @@ pub(crate) fn undo(args: &UndoArgs, session: &Session) -> Result<(), Failure> {
         })?;
     }
     out.finish()?;
+    super::accept::remark_recovered(&undone.recovered);
     for path in &undone.kept {
         say(
             "warning",

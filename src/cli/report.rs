@@ -63,12 +63,12 @@ pub(crate) enum Failure {
 impl Failure {
     /// Adds what to do next, where the error is a refusal of this kind.
     pub(crate) fn hint_on(self, kind: Refusal, hint: &'static str) -> Self {
-        match &self {
-            Failure::Workspace(error) if error.refusal() == Some(kind) => Failure::Hinted {
-                failure: Box::new(self),
-                hint,
-            },
-            _ => self,
+        if self.refusal() != Some(kind) {
+            return self;
+        }
+        Failure::Hinted {
+            failure: Box::new(self),
+            hint,
         }
     }
 
@@ -260,7 +260,7 @@ fn refused(kind: Refusal) -> Report {
         }
         Refusal::Locked => Some("another command is at work on it; try again when it is done"),
         Refusal::Moved => Some("somebody else changed it at the same time; try again"),
-        Refusal::Damaged => Some("'git fsck' shows whether objects are missing"),
+        Refusal::Damaged => Some("'git vws recover' shows what is damaged, and clears it away"),
         _ => None,
     };
     Report {

@@ -33,9 +33,10 @@ a directory, while a tool needs one
    exec <agent> -- <command>    lay out, run, capture, remove
    materialize | capture | settle | template
 
-for orchestrators
+for orchestrators, and upkeep
    batch | mcp | hook           on standard input: commands, tools, a harness
-   base | context | check | version   what all rests on; what can be done here
+   base | context | check | mirror | events | version   what is, what happened
+   recover | sweep              after a crash, and after a while
 
 'git vws <command> -h' shows a command. Most print records: -z, --json.
 ";

@@ -11,6 +11,7 @@ pub mod quote;
 mod printer;
 mod record;
 pub mod report;
+pub mod upkeep;
 
 pub use printer::{Error, Form, PathStyle, Printer, Result};
 pub use record::{Record, Value};

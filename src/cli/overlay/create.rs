@@ -6,7 +6,7 @@ use git_vws::model::AgentId;
 use git_vws::output::report;
 use git_vws::workspace::{Created, From, Mode, NewWorkspace};
 
-use super::args::{FormArgs, Spec};
+use super::args::{FormArgs, Source};
 use crate::cli::report::Failure;
 use crate::cli::session::{Session, say};
 
@@ -20,9 +20,9 @@ pub(crate) struct Args {
     /// Start from a commit instead of the working tree
     #[arg(long, value_name = "rev", conflicts_with = "from")]
     base: Option<String>,
-    /// Start from another workspace, or from a revision of it
-    #[arg(long, value_name = "agent[@n]")]
-    from: Option<Spec>,
+    /// Start from another workspace or a revision of it, or bring one back from the trash
+    #[arg(long, value_name = "agent[@n]|trash/agent[/n]")]
+    from: Option<Source>,
     /// How it is held (default: relo.workspace.mode, else virtual)
     #[arg(long, value_name = "mode", value_enum)]
     mode: Option<WantedMode>,
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let from = match (&args.base, &args.from) {
         (Some(spec), _) => From::Commit(spec.clone()),
-        (_, Some(spec)) => From::Workspace(spec.agent.clone(), spec.revision),
+        (_, Some(Source { spec, trash: true })) => From::Trash(spec.agent.clone(), spec.revision),
+        (_, Some(Source { spec, .. })) => From::Workspace(spec.agent.clone(), spec.revision),
         _ => From::WorkTree,
     };
     let new = NewWorkspace {

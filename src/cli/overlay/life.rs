@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use bstr::BStr;
+use git_vws::integrate::upkeep;
 use git_vws::layout;
 use git_vws::model::{AgentId, Refusal, Revision};
 use git_vws::output::report;
@@ -120,15 +121,12 @@ pub(crate) fn restore(args: &RestoreArgs, session: &Session) -> Result<(), Failu
 
 pub(crate) fn dispose(args: &DisposeArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
-    let disposed = session
-        .store()
-        .dispose(&args.agent, args.force)
-        .map_err(|error| {
-            Failure::from(error).hint_on(
-                Refusal::Conflict,
-                "with --force it goes, and the edits stay under refs/relo/trash/",
-            )
-        })?;
+    let disposed = upkeep::dispose(&session.store(), &args.agent, args.force).map_err(|error| {
+        Failure::from(error).hint_on(
+            Refusal::Conflict,
+            "with --force it goes, and the edits stay under refs/relo/trash/",
+        )
+    })?;
     // A cache: what stays of it is nobody's loss.
     let _ = layout::forget(&session.store(), &args.agent);
     out.record(&report::disposed(&disposed))?;

@@ -6,7 +6,7 @@ use git_vws::output::report;
 
 use super::args::FormArgs;
 use crate::cli::report::Failure;
-use crate::cli::session::Session;
+use crate::cli::session::{Session, say};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ListArgs {
@@ -26,7 +26,9 @@ pub(crate) struct ShowArgs {
 pub(crate) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let store = session.store();
+    let mut damaged = false;
     for listed in store.list()? {
+        damaged |= listed.state.is_err();
         // One that is not what we made has no path to show; `exec` still says that it is open.
         let directory = match listed.directory {
             Some(_) => layout::open(&store, &listed.agent).unwrap_or_default(),
@@ -35,7 +37,14 @@ pub(crate) fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
         let record = report::listed(&listed, directory.as_ref().map(|d| &*d.path));
         out.record(&record)?;
     }
-    Ok(out.finish()?)
+    out.finish()?;
+    if damaged {
+        say(
+            "hint",
+            "'git vws recover' shows what is damaged, and clears it away",
+        );
+    }
+    Ok(())
 }
 
 pub(crate) fn show(args: &ShowArgs, session: &Session) -> Result<(), Failure> {
