@@ -3,15 +3,17 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod common;
+#[path = "common/disk.rs"]
+mod disk;
 #[path = "common/library.rs"]
 mod library;
 
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::Sandbox;
+use disk::{Disk, fill};
 use git_vws::git::{Error as GitError, PATIENCE, Repository};
 use git_vws::model::Refusal;
 use git_vws::workspace::{Error, From, Side, Store, Terms};
@@ -291,31 +293,6 @@ fn a_lock_that_stays_held_is_waited_for_and_named() {
     assert!(PATIENCE > Duration::from_secs(1));
 }
 
-/// A small file system of its own; unmounted when dropped.
-struct Disk(tempfile::TempDir);
-
-impl Disk {
-    fn mount(kib: u32) -> Option<Disk> {
-        let folder = tempfile::tempdir().unwrap();
-        let size = format!("size={kib}k");
-        let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(folder.path())
-            .output()
-            .is_ok_and(|out| out.status.success());
-        mounted.then_some(Disk(folder))
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(self.0.path())
-            .output();
-    }
-}
-
 #[test]
 fn a_full_disk_is_told_and_leaves_the_previous_revision() {
     let Some(disk) = Disk::mount(1024) else {
@@ -323,7 +300,7 @@ fn a_full_disk_is_told_and_leaves_the_previous_revision() {
         return;
     };
     let sandbox = sandbox();
-    let repo = disk.0.path().canonicalize().unwrap().join("repo");
+    let repo = disk.path().join("repo");
     let into = repo.to_str().unwrap();
     sandbox.git(&["clone", "-q", "--no-hardlinks", ".", into]);
     let in_repo = |args: &[&str]| {
@@ -375,16 +352,6 @@ fn a_full_disk_is_told_and_leaves_the_previous_revision() {
         .edit(&a, Terms::default(), &[write("f", "after")])
         .unwrap();
     assert_eq!(store.verify_mirror().unwrap(), []);
-}
-
-/// Fills a file system until only `spare` bytes are left.
-fn fill(filler: &Path, spare: u64) {
-    use std::io::Write;
-    let mut file = std::fs::File::create(filler).unwrap();
-    while file.write_all(&[b'x'; 4096]).is_ok() {}
-    let size = file.metadata().unwrap().len();
-    file.set_len((size / 4096 * 4096).saturating_sub(spare))
-        .unwrap();
 }
 
 #[test]

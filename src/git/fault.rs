@@ -31,28 +31,38 @@ pub(super) fn empty_file(path: &std::path::Path) {
 
 #[cfg(any(debug_assertions, feature = "fault-points"))]
 mod armed {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+    use std::path::PathBuf;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     struct Armed {
         name: String,
         left: AtomicU32,
+        trace: Option<PathBuf>,
     }
 
     static ARMED: OnceLock<Armed> = OnceLock::new();
 
     /// Arms one point for this process: `<name>` dies at its first pass, `<name>:<n>` at its n-th.
-    /// Only the first call counts.
+    /// `trace:<file>` dies nowhere, and adds the name of each point that is passed to the file. Only
+    /// the first call counts.
     pub fn arm(spec: &str) {
         let (name, pass) = spec.split_once(':').unwrap_or((spec, "1"));
         let _ = ARMED.set(Armed {
             name: name.to_owned(),
+            trace: (name == "trace").then(|| pass.into()),
             left: AtomicU32::new(pass.parse().unwrap_or(1)),
         });
     }
 
     pub(super) fn reach(name: &str, leave: impl FnOnce()) {
         let Some(armed) = ARMED.get() else { return };
+        if let Some(file) = &armed.trace {
+            let file = OpenOptions::new().create(true).append(true).open(file);
+            let _ = file.and_then(|mut file| writeln!(file, "{name}"));
+        }
         if armed.name == name && armed.left.fetch_sub(1, Ordering::SeqCst) == 1 {
             leave();
             // Killed, not exited: no destructor runs, no buffer is flushed, as in a real crash.

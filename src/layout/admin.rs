@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
 
-use super::directory::{Places, path_bytes, replace};
+use super::directory::{CLEANING, Places, TEMPORARY, path_bytes, replace};
 use super::removal;
 use super::{Error, Result};
 use crate::git::{ObjectId, Repository, fault, os_str};
@@ -36,7 +36,7 @@ pub(super) fn create(
     if is_reftable(repository)? {
         return create_by_git(repository, agent, places, head);
     }
-    let new = repository.relo_dir().join("new").join(agent.as_str());
+    let new = staged(repository, agent);
     let _ = fs::remove_dir_all(&new);
     fs::create_dir_all(&new).map_err(|e| Error::io("create", &new, e))?;
     let files: [(&str, Vec<u8>); 4] = [
@@ -66,7 +66,7 @@ fn create_by_git(
     head: ObjectId,
 ) -> Result<()> {
     let name = places.admin.file_name().unwrap_or_default();
-    let parent = repository.relo_dir().join("new").join(agent.as_str());
+    let parent = staged(repository, agent);
     let _ = fs::remove_dir_all(&parent);
     fs::create_dir_all(&parent).map_err(|e| Error::io("create", &parent, e))?;
     let place = parent.join(name);
@@ -113,6 +113,35 @@ pub(super) fn clear_ours(repository: &Repository, agent: &AgentId, places: &Plac
     match is_ours(agent, &places.admin)? {
         Some(true) => remove(repository, places),
         _ => Ok(()),
+    }
+}
+
+/// Where an entry is made before it comes into its place.
+fn staged(repository: &Repository, agent: &AgentId) -> PathBuf {
+    repository.relo_dir().join("new").join(agent.as_str())
+}
+
+/// Removes an entry that never came into its place; says whether there was one.
+pub(super) fn clear_staged(repository: &Repository, agent: &AgentId) -> Result<bool> {
+    let staged = staged(repository, agent);
+    let there = removal::is_there(&staged)?;
+    if there {
+        removal::discard(&repository.relo_dir(), &staged)?;
+        let _ = fs::remove_dir(staged.parent().unwrap_or(&staged));
+    }
+    Ok(there)
+}
+
+/// Removes the temporary files of ours in an entry: whoever made them has died.
+///
+/// The caller holds the agent's lock.
+pub(super) fn clear_temporary(places: &Places) {
+    for entry in fs::read_dir(&places.admin).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = path_bytes(Path::new(&name));
+        if name.starts_with(CLEANING.as_bytes()) || name.starts_with(TEMPORARY.as_bytes()) {
+            let _ = removal::delete(&places.admin, entry.file_name());
+        }
     }
 }
 

@@ -123,6 +123,7 @@ fn adopt_one(
     let fate = match state(store, agent)? {
         State::Closed => return leftovers(store, agent),
         State::Open(directory, places) => {
+            admin::clear_temporary(&places);
             roots.insert(places.root);
             let captured = capture::capture_locked(store, &lock, &directory)?.into();
             let path = directory.path;
@@ -162,15 +163,10 @@ fn leftovers(store: &Store<'_>, agent: &AgentId) -> Result<Option<Fate>> {
         }
         places = Places::at(repository, agent, &path);
     }
-    let staged = repository.relo_dir().join("new").join(agent.as_str());
-    let stands = |path: &Path| removal::is_there(path);
     let admin = admin::pointed_to(agent, &places.admin)?.is_some();
-    if !admin && !stands(&staged)? && !stands(&places.unfinished(agent))? {
+    let unfinished = removal::is_there(&places.unfinished(agent))?;
+    if !admin::clear_staged(repository, agent)? && !admin && !unfinished {
         return Ok(None);
-    }
-    if stands(&staged)? {
-        removal::discard(&repository.relo_dir(), &staged)?;
-        let _ = fs::remove_dir(staged.parent().unwrap_or(&staged));
     }
     if is_safe(store, &places.root) {
         clear(store, agent, &places)?;

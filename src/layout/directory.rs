@@ -28,6 +28,10 @@ const FORMAT: u64 = 1;
 const RECORD: &str = "vws-directory";
 /// The folder of directories that are being laid out, one for each agent.
 pub(super) const NEW: &str = ".new";
+/// How the names of folders begin in which a capture has git store files.
+pub(super) const CLEANING: &str = "vws-clean-";
+/// How the names of files begin that are about to take another's place.
+pub(super) const TEMPORARY: &str = ".vws-new-";
 /// The manifest's name there.
 const MANIFEST: &str = "vws-manifest";
 
@@ -283,6 +287,7 @@ impl Record {
 pub(super) fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new()
+        .prefix(TEMPORARY)
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(|error| Error::io("create a file in", folder, error))?;

@@ -228,6 +228,7 @@ pub(super) fn clear(store: &Store<'_>, agent: &AgentId, places: &Places) -> Resu
     }
     // It goes with the last one.
     let _ = fs::remove_dir(new.parent().unwrap_or(&new));
+    admin::clear_staged(store.repository(), agent)?;
     fault::point("clear-begun");
     admin::clear_ours(store.repository(), agent, places)?;
     fault::point("clear-unmark");

@@ -90,6 +90,46 @@ pub fn leftovers(sandbox: &Sandbox) -> Vec<PathBuf> {
     found
 }
 
+/// As [`leftovers`], in the whole repository: the user's tree, and where directories are.
+pub fn litter(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let mut found = leftovers(sandbox);
+    let mut left = vec![sandbox.repo()];
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.expect("a directory entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            // The folder itself is there as soon as a directory was; what counts is what is in it.
+            let relo = folder.parent().is_some_and(|above| {
+                above.ends_with(".relo/worktrees") || above.ends_with(".git/relo")
+            });
+            let staging = relo
+                && matches!(
+                    folder.file_name().and_then(|n| n.to_str()),
+                    Some(".new" | "new" | ".trash")
+                );
+            let ours = name.starts_with(".vws-")
+                || name.starts_with(".tmp")
+                || name.contains(".vws-kept")
+                || name.starts_with("vws-clean-");
+            if ours || staging {
+                found.push(path);
+            } else if path.is_dir() && !path.is_symlink() && !path.ends_with(".git/objects") {
+                left.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// A recovery of everything; it must find nothing that needs the user.
+pub fn recover_all(store: &Store<'_>, what: &str) -> git_vws::integrate::upkeep::Report {
+    let options = RecoverOptions::new(SystemTime::now());
+    let report = git_vws::integrate::upkeep::recover(store, options)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(!report.needs_attention(), "{what}: {report:#?}");
+    report
+}
+
 /// Whether the long forms of the tests were asked for.
 pub fn long() -> bool {
     std::env::var_os("GIT_VWS_TEST_LONG").is_some_and(|value| value == "1")

@@ -15,6 +15,7 @@ use crate::disk;
 use crate::git::index::StatData;
 use crate::git::tree::{self, Entry};
 use crate::git::{Conversion, Repository, fault, mentions_rewriting};
+use crate::layout::directory::CLEANING;
 use crate::layout::{Directory, Error, Result};
 use crate::model::Refusal;
 
@@ -162,7 +163,7 @@ fn store(
     ground.show_files(for_git.iter().map(|(one, ..)| &one.path))?;
     // A private index, in a folder that goes with the directory if we die here.
     let folder = tempfile::Builder::new()
-        .prefix("vws-clean-")
+        .prefix(CLEANING)
         .tempdir_in(&directory.admin)
         .map_err(|error| Error::io("create a folder in", &directory.admin, error))?;
     let files: Vec<(BString, Option<Entry>)> = for_git

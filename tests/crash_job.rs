@@ -1,0 +1,314 @@
+//! `git vws` killed at every step of the job: laying out, capturing, settling, proposing, accepting,
+//! rejecting, undoing, disposing. Which steps there are is asked of the program itself, so a new fault
+//! point is tested as soon as it exists.
+#![cfg(any(debug_assertions, feature = "fault-points"))]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+
+mod common;
+#[path = "common/library.rs"]
+mod library;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use common::Sandbox;
+use git_vws::integrate::{self, Accept, State, Which, upkeep};
+use git_vws::layout::{self, Insist, Options};
+use git_vws::workspace::{From, Side, Store, Terms};
+use library::{agent, from, litter, long, open, path, recover_all, write};
+
+/// What every try starts from.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitattributes", "*.crlf text eol=crlf\n");
+    for (name, bytes) in BEFORE {
+        sandbox.write(name, bytes);
+    }
+    sandbox.commit("one");
+    sandbox
+}
+
+const BEFORE: [(&str, &str); 3] = [("f", "f\n"), ("d/gone", "gone\n"), ("x.crlf", "x\r\n")];
+
+/// What the agent makes of it: in a directory, by a tool.
+const AFTER: [(&str, &str); 4] = [
+    ("f", "f2\n"),
+    ("x.crlf", "x\r\ny\r\n"),
+    ("n/e/w", "new\n"),
+    ("big", "one\ntwo\n"),
+];
+
+fn work_in(directory: &std::path::Path) {
+    for (name, bytes) in AFTER {
+        let file = directory.join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, bytes).unwrap();
+    }
+    fs::remove_file(directory.join("d/gone")).unwrap();
+}
+
+/// The user's files, without those of ours.
+fn tree(sandbox: &Sandbox) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![sandbox.repo()];
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let at = entry.unwrap().path();
+            let name = at.strip_prefix(sandbox.repo()).unwrap().to_str().unwrap();
+            if at.is_dir() && name != ".git" && name != ".relo" {
+                left.push(at);
+            } else if at.is_file() {
+                found.insert(name.to_owned(), fs::read_to_string(&at).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn is_new(store: &Store<'_>, name: &str) -> bool {
+    let workspace = store.load(&agent(name)).unwrap();
+    let read = |file: &str| store.read(&workspace, Side::Overlay, &path(file)).ok();
+    let new = AFTER.iter().all(|(name, bytes)| {
+        read(name).is_some_and(|found| found == bytes.replace('\r', "").as_bytes())
+    });
+    let old = read("f").is_some_and(|f| f == b"f\n") && read("n/e/w").is_none();
+    assert!(
+        new && read("d/gone").is_none() || old,
+        "half of it is there"
+    );
+    new
+}
+
+type Step<'t> = &'t dyn Fn(&Store<'_>, &Sandbox, &str);
+
+/// Kills `git vws <args>` at every point that it passes. `setup` makes what it needs, under a name of its
+/// own for each try; `check` looks at what is left after a recovery.
+fn at_every_point(args: &[&str], setup: Step<'_>, check: Step<'_>) {
+    let sandbox = sandbox();
+    let run = |name: &str, fault: &str| {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_git-vws"));
+        let args = args.iter().map(|arg| if *arg == "A" { name } else { arg });
+        command.args(args).env("GIT_VWS_FAULT", fault);
+        sandbox.outcome(command, b"")
+    };
+    let prepare = |name: &str| {
+        let _ = sandbox.git(&["checkout", "-q", "-f", "HEAD", "--", "."]);
+        let _ = sandbox.git(&["clean", "-q", "-f", "-d", "-e", ".relo"]);
+        let repository = open(&sandbox);
+        setup(&Store::new(&repository, 1_700_000_000), &sandbox, name);
+    };
+    let trace: PathBuf = sandbox.root().join("trace");
+    prepare("trace");
+    let out = run("trace", &format!("trace:{}", trace.display()));
+    assert!(out.code().is_some_and(|code| code == 0), "{args:?}: {out}");
+    let mut passes: BTreeMap<String, u32> = BTreeMap::new();
+    for point in fs::read_to_string(&trace).unwrap().lines() {
+        *passes.entry(point.to_owned()).or_default() += 1;
+    }
+    let mut deaths = 0;
+    for (point, last) in &passes {
+        for pass in 1..=*last {
+            // Most of the later passes are for the long form.
+            if !long() && pass != 1 && (pass != *last || point != "ref-moved") {
+                continue;
+            }
+            let name = format!("{point}.{pass}");
+            let what = format!("{args:?} killed at {point}:{pass}");
+            prepare(&name);
+            let out = run(&name, &format!("{point}:{pass}"));
+            assert_eq!(out.code(), None, "{what}: it was not killed: {out}");
+            deaths += 1;
+            let repository = open(&sandbox);
+            let store = Store::new(&repository, 1_700_000_001);
+            sandbox.git(&["fsck", "--connectivity-only", "--no-dangling"]);
+            recover_all(&store, &what);
+            assert_eq!(litter(&sandbox), [""; 0].map(PathBuf::from), "{what}");
+            assert_eq!(store.verify_mirror().unwrap(), [], "{what}");
+            println!("{what}");
+            check(&store, &sandbox, &name);
+            assert_eq!(litter(&sandbox), [""; 0].map(PathBuf::from), "{what}");
+            if store.find(&agent(&name)).unwrap().is_some() {
+                upkeep::dispose(&store, &agent(&name), true).unwrap();
+            }
+            recover_all(&store, &what);
+            sandbox.git(&["fsck", "--connectivity-only", "--no-dangling"]);
+        }
+    }
+    println!("{args:?}: {deaths} deaths at {} points", passes.len());
+    assert!(deaths >= 12, "{args:?}: only {deaths} deaths");
+}
+
+fn make(store: &Store<'_>, _: &Sandbox, name: &str) {
+    store
+        .create(&agent(name), &from(From::Commit("HEAD".into())))
+        .unwrap();
+}
+
+fn make_open(store: &Store<'_>, sandbox: &Sandbox, name: &str) {
+    make(store, sandbox, name);
+    let directory = layout::materialize(store, &agent(name), &Options::default()).unwrap();
+    work_in(&directory.path);
+}
+
+fn make_settled(store: &Store<'_>, sandbox: &Sandbox, name: &str) {
+    make_open(store, sandbox, name);
+    layout::settle(store, &agent(name), Insist::No).unwrap();
+}
+
+fn make_proposed(store: &Store<'_>, sandbox: &Sandbox, name: &str) {
+    make_settled(store, sandbox, name);
+    integrate::propose(store, &agent(name), None).unwrap();
+}
+
+fn accept(store: &Store<'_>, name: &str) -> integrate::Accepted {
+    let which = Which::Of {
+        agent: agent(name),
+        paths: Vec::new(),
+    };
+    let request = Accept {
+        which,
+        dry_run: false,
+        atomic: false,
+        unsaved: Vec::new(),
+    };
+    integrate::accept(store, &request).unwrap()
+}
+
+fn make_accepted(store: &Store<'_>, sandbox: &Sandbox, name: &str) {
+    make_proposed(store, sandbox, name);
+    assert!(!accept(store, name).is_partial());
+}
+
+#[test]
+fn laying_out() {
+    at_every_point(&["materialize", "A"], &make, &|store, _, name| {
+        assert!(!is_new(store, name));
+        let directory = layout::materialize(store, &agent(name), &Options::default()).unwrap();
+        assert_eq!(fs::read(directory.path.join("x.crlf")).unwrap(), b"x\r\n");
+        work_in(&directory.path);
+        layout::settle(store, &agent(name), Insist::No).unwrap();
+        assert!(is_new(store, name));
+    });
+}
+
+#[test]
+fn capture() {
+    at_every_point(&["capture", "A"], &make_open, &|store, _, name| {
+        // The directory stood, so the recovery has imported it.
+        assert!(is_new(store, name));
+        assert_eq!(store.load(&agent(name)).unwrap().revision().get(), 2);
+        layout::settle(store, &agent(name), Insist::No).unwrap();
+    });
+}
+
+#[test]
+fn settle() {
+    at_every_point(&["settle", "A"], &make_open, &|store, sandbox, name| {
+        assert!(is_new(store, name));
+        assert_eq!(store.load(&agent(name)).unwrap().revision().get(), 2);
+        let place = sandbox.repo().join(".relo/worktrees").join(name);
+        let open = layout::open(store, &agent(name)).unwrap();
+        assert_eq!(open.is_some(), place.exists());
+        let directory = layout::materialize(store, &agent(name), &Options::default()).unwrap();
+        assert_eq!(fs::read(directory.path.join("f")).unwrap(), b"f2\n");
+        layout::settle(store, &agent(name), Insist::No).unwrap();
+    });
+}
+
+#[test]
+fn propose() {
+    at_every_point(&["propose", "A"], &make_open, &|store, _, name| {
+        let proposal = integrate::propose(store, &agent(name), None).unwrap();
+        assert_eq!(proposal.changes.len(), 5);
+        assert_eq!(proposal.undecided(), 5);
+    });
+}
+
+/// Each path is as it was or as it was to be, and its change says so.
+fn is_consistent(store: &Store<'_>, sandbox: &Sandbox, name: &str) -> usize {
+    let now = tree(sandbox);
+    let all = integrate::changes(store, Some((&agent(name), None))).unwrap();
+    let mut accepted = 0;
+    for change in all.iter().flat_map(|proposal| &proposal.changes) {
+        let name = change.path.to_string();
+        let of = |all: &[(&str, &str)]| {
+            let found = all.iter().find(|(path, _)| *path == name);
+            found.map(|(_, bytes)| (*bytes).to_owned())
+        };
+        let found = now.get(&name).cloned();
+        if matches!(change.state, State::Accepted { .. }) {
+            assert_eq!(found, of(&AFTER), "{name} is said to be accepted");
+            accepted += 1;
+        } else {
+            assert_eq!(change.state, State::Proposed, "{name}");
+            assert_eq!(found, of(&BEFORE), "{name} is said to be proposed");
+        }
+    }
+    accepted
+}
+
+#[test]
+fn accepting() {
+    at_every_point(&["accept", "A"], &make_proposed, &|store, sandbox, name| {
+        let before = is_consistent(store, sandbox, name);
+        if before < 5 {
+            assert!(!accept(store, name).is_partial());
+        }
+        assert_eq!(is_consistent(store, sandbox, name), 5);
+        assert!(
+            store.find(&agent(name)).unwrap().is_none(),
+            "it is not released"
+        );
+        // Nothing twice: what was written is known, and goes back.
+        while integrate::undo(store, None, &[]).is_ok() {}
+        assert_eq!(is_consistent(store, sandbox, name), 0);
+        integrate::reject(store, &agent(name), &[]).unwrap();
+    });
+}
+
+#[test]
+fn undoing() {
+    at_every_point(&["undo"], &make_accepted, &|store, sandbox, name| {
+        let accepted = is_consistent(store, sandbox, name);
+        assert!(accepted == 0 || accepted == 5, "{accepted} of 5");
+        if accepted == 5 {
+            integrate::undo(store, None, &[]).unwrap();
+        }
+        assert_eq!(is_consistent(store, sandbox, name), 0);
+        assert!(integrate::undo(store, None, &[]).is_err(), "undone twice");
+        integrate::reject(store, &agent(name), &[]).unwrap();
+    });
+}
+
+#[test]
+fn rejecting() {
+    at_every_point(&["reject", "A"], &make_proposed, &|store, _, name| {
+        let left = integrate::changes(store, Some((&agent(name), None))).unwrap();
+        let undecided: usize = left.iter().map(|proposal| proposal.undecided()).sum();
+        assert!(undecided == 0 || undecided == 5, "{undecided} of 5");
+        if undecided == 5 {
+            integrate::reject(store, &agent(name), &[]).unwrap();
+        }
+        assert!(
+            store.find(&agent(name)).unwrap().is_none(),
+            "it is not released"
+        );
+    });
+}
+
+#[test]
+fn disposing_of_an_open_directory() {
+    let args = ["overlay", "dispose", "--force", "A"];
+    at_every_point(&args, &make_open, &|store, _, name| {
+        if store.find(&agent(name)).unwrap().is_some() {
+            upkeep::dispose(store, &agent(name), true).unwrap();
+        }
+        let trash = from(From::Trash(agent(name), None));
+        store.create(&agent(name), &trash).unwrap();
+        assert!(is_new(store, name));
+        store
+            .edit(&agent(name), Terms::default(), &[write("f", "on")])
+            .unwrap();
+    });
+}
