@@ -93,12 +93,7 @@ fn round(repository: &Repository, name: &str, n: u64) {
         agent: a,
         paths: Vec::new(),
     };
-    let request = Accept {
-        which,
-        dry_run: false,
-        atomic: false,
-        unsaved: Vec::new(),
-    };
+    let request = Accept::new(which);
     let accepted = integrate::accept(&store, &request).unwrap();
     assert!(!accepted.is_partial(), "{accepted:?}");
     said("ACCEPTED - -");
@@ -440,10 +435,8 @@ fn a_full_disk_leaves_nothing_half_accepted() {
             paths: Vec::new(),
         };
         let request = Accept {
-            which,
-            dry_run: false,
             atomic: true,
-            unsaved: Vec::new(),
+            ..Accept::new(which)
         };
         let accepted = integrate::accept(&store, &request);
         std::fs::remove_file(&filler).unwrap();
