@@ -156,10 +156,8 @@ fn lay_out(store: &Store<'_>, agent: &AgentId, options: &Options, program: &Path
         _ => {}
     }
     let cut = store.load(agent)?;
-    if template::is_rewritten(store.repository(), cut.tree)? {
-        return Ok(Laid::No(
-            "git rewrites the content of some files".to_owned(),
-        ));
+    if let Some(why) = template::unfit(store.repository(), cut.tree)? {
+        return Ok(Laid::No(why.to_owned()));
     }
     let backend = Overlay {
         store,

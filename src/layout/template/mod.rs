@@ -16,7 +16,7 @@ mod users;
 pub mod warm;
 
 pub use prune::{Info, Policy, Pruned, list, prune};
-pub use users::{is_rewritten, users_tree, warm_up};
+pub use users::{unfit, users_tree, warm_up};
 
 use std::fs;
 use std::ops::ControlFlow;

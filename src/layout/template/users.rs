@@ -22,34 +22,42 @@ pub fn users_tree(store: &Store<'_>) -> Result<ObjectId> {
     Ok(base.tree)
 }
 
-/// Whether git would write another content to the disk than a tree holds: templates do not know how
-/// to, yet.
+/// Why a tree cannot be a template yet, if it cannot.
 ///
 /// # Errors
 /// An object that cannot be read.
-pub fn is_rewritten(repository: &Repository, tree: ObjectId) -> Result<bool> {
+pub fn unfit(repository: &Repository, tree: ObjectId) -> Result<Option<&'static str>> {
+    if repository.is_partial() {
+        return Ok(Some("not all objects of a partial clone are here"));
+    }
+    if repository.config()?.bool("core.symlinks")? == Some(false) {
+        return Ok(Some("core.symlinks is off"));
+    }
+    const REWRITTEN: Option<&str> = Some("git rewrites the content of some files");
     if filtered::set_everywhere(repository)? {
-        return Ok(true);
+        return Ok(REWRITTEN);
     }
     // There are only templates of trees that passed, and near ones have the same attributes.
     if super::find_near(repository, tree)?.is_some() {
-        return Ok(false);
+        return Ok(None);
     }
-    filtered::set_in_tree(repository, tree)
+    match filtered::set_in_tree(repository, tree)? {
+        true => Ok(REWRITTEN),
+        false => Ok(None),
+    }
 }
 
 /// Makes the template and the warm layer of the user's checkout as it is now, so that the first
 /// command of an agent does not wait for them.
 ///
 /// # Errors
-/// The refusal `unsupported` where git rewrites content; failures of Git and of the disk.
+/// The refusal `unsupported` for a tree that is [`unfit`]; failures of Git and of the disk.
 pub fn warm_up(store: &Store<'_>) -> Result<(Template, Option<Warm>)> {
     let repository = store.repository();
     let top = repository.require_work_dir()?;
     let tree = users_tree(store)?;
-    if is_rewritten(repository, tree)? {
-        let what =
-            "git rewrites the content of some files here; there are no templates of those yet";
+    if let Some(why) = unfit(repository, tree)? {
+        let what = format!("there can be no template here yet: {why}");
         return Err(Error::refused(Refusal::Unsupported, what));
     }
     let options = Options {
