@@ -220,6 +220,13 @@ fn the_formats_page_has_every_key_that_is_printed() {
         ("journal", true, "journal --json"),
         ("version", true, "version --json"),
         ("check", true, "check --json"),
+        ("template warm", true, "template warm --json"),
+        ("template list", true, "template list --json"),
+        (
+            "template prune",
+            true,
+            "template prune --json --max-bytes=0",
+        ),
         ("stack", true, "stack --json s --on=y"),
         ("stack --status", true, "stack --status --json s"),
         ("stack --graph", true, "stack --graph --json s"),

@@ -88,10 +88,10 @@ fn prune(args: &PruneArgs, session: &Session) -> Result<(), Failure> {
     };
     let pruned = template::prune(session.repository(), &policy)?;
     for info in &pruned.removed {
-        out.record(&record(info).flag("removed", true))?;
+        out.record(&record(info).flag("removed", true).flag("in-use", false))?;
     }
     for info in &pruned.in_use {
-        out.record(&record(info).flag("in-use", true))?;
+        out.record(&record(info).flag("removed", false).flag("in-use", true))?;
     }
     Ok(out.finish()?)
 }

@@ -42,7 +42,8 @@ impl Choice {
 
     /// Whether this version has the back end; whether it works on a disk shows only there.
     pub fn is_built(self) -> bool {
-        self != Choice::Auto && choose(self).is_ok()
+        // An overlay is for commands only, so nobody can choose it for a directory that stays.
+        self == Choice::Overlay || (self != Choice::Auto && choose(self).is_ok())
     }
 
     /// The word in settings and on the command line.

@@ -24,7 +24,8 @@ macro_rules! texts {
 texts! {
     "git-vws" "accept" "base" "batch" "capture" "changes" "check" "conflicts" "context" "exec" "hook" "import"
     "journal" "log" "materialize" "mcp" "overlay" "propose" "rebase-onto" "recut" "reference"
-    "reject" "run" "settle" "snap" "stack" "status" "undo" "version"
+    "reject" "run" "settle" "snap" "stack" "status" "template" "undo"
+    "version"
 }
 
 /// All pages.
