@@ -40,6 +40,19 @@ fn child() {
         }
         round(&repository, &name, n);
     }
+    // Something of each is there at the end, with all its revisions.
+    let repository = repository.reopen().unwrap();
+    let store = Store::new(&repository, 1_700_000_000);
+    let name = agent(&name);
+    if store.find(&name).unwrap().is_none() {
+        store
+            .create(&name, &from(From::Commit("HEAD".into())))
+            .unwrap();
+    }
+    for n in 0..3 {
+        let edit = write("last", &n.to_string());
+        store.edit(&name, Terms::default(), &[edit]).unwrap();
+    }
 }
 
 /// Says what is done; each line is true from now on.
@@ -71,6 +84,9 @@ fn round(repository: &Repository, name: &str, n: u64) {
     let on_disk = directory.path.join(&file);
     std::fs::create_dir_all(on_disk.parent().unwrap()).unwrap();
     std::fs::write(&on_disk, &file).unwrap();
+    // One that git has to store: nothing refers to its object until it is published.
+    let rewritten = format!("{name}/{n}.crlf");
+    std::fs::write(directory.path.join(&rewritten), &rewritten).unwrap();
     said(&format!("SAVED - {file}"));
     let captured = layout::capture(&store, &a).unwrap();
     said(&format!("WROTE {} {file}", captured.workspace.revision()));
@@ -97,7 +113,7 @@ fn round(repository: &Repository, name: &str, n: u64) {
     let accepted = integrate::accept(&store, &request).unwrap();
     assert!(!accepted.is_partial(), "{accepted:?}");
     said("ACCEPTED - -");
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         let undone = integrate::undo(&store, accepted.journal, &[]).unwrap();
         assert!(!undone.redo);
         said("UNDONE - -");
@@ -124,6 +140,7 @@ fn start(sandbox: &Sandbox, name: &str, seconds: u64) -> Child {
 
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
+    sandbox.write(".gitattributes", b"*.crlf text eol=crlf\n");
     sandbox.write("f", b"base\n");
     sandbox.commit("one");
     sandbox
