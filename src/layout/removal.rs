@@ -72,8 +72,9 @@ pub(super) fn discard(root: &Path, path: &Path) -> Result<()> {
 /// Empties a folder that nobody else knows of.
 pub(super) fn refill(folder: &Path) -> Result<()> {
     let parent = folder.parent().unwrap_or(folder);
+    // With it gone, somebody may find the folder around it empty, and remove that.
     delete(parent, folder.file_name().unwrap_or_default())
-        .and_then(|()| fs::create_dir(folder))
+        .and_then(|()| despite_removals(|| fs::create_dir_all(folder)))
         .map_err(|error| Error::io("empty", folder, error))
 }
 
