@@ -166,13 +166,7 @@ fn accept(store: &Store<'_>, name: &str) -> integrate::Accepted {
         agent: agent(name),
         paths: Vec::new(),
     };
-    let request = Accept {
-        which,
-        dry_run: false,
-        atomic: false,
-        unsaved: Vec::new(),
-    };
-    integrate::accept(store, &request).unwrap()
+    integrate::accept(store, &Accept::new(which)).unwrap()
 }
 
 fn make_accepted(store: &Store<'_>, sandbox: &Sandbox, name: &str) {
