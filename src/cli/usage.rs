@@ -23,9 +23,8 @@ the whole job
    undo | journal | status      take an accept back, see all there is
 
 a workspace: an agent's own view of this repository, no files on disk
-   overlay create | list | show | discard | restore | dispose
-   overlay ls | stat | read | diff
-   overlay write | delete | rename | chmod | symlink | apply | commit
+   overlay create | list | show | discard | restore | dispose | apply | commit
+   overlay ls | stat | read | diff | write | delete | rename | chmod | symlink
    propose | snap | log         offer, pin, list its revisions
    stack | recut | rebase-onto | reference | import   build on others' work
 

@@ -25,6 +25,7 @@ texts! {
     "git-vws" "accept" "base" "batch" "capture" "changes" "check" "conflicts" "context" "exec" "hook" "import"
     "journal" "log" "materialize" "mcp" "overlay" "propose" "rebase-onto" "recut" "reference"
     "reject" "run" "settle" "snap" "stack" "status" "template" "undo"
+    "recover" "sweep" "mirror" "events"
     "version"
 }
 
