@@ -181,6 +181,7 @@ fn a_stopped_accept_is_ended_and_told() {
     --- stderr
     warning: journal entry 1 was interrupted
     hint: 'git vws recover' ends it, or takes it back
+    hint: 'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down
     exit: 0
     $ journal
     journal 1
@@ -212,6 +213,7 @@ fn a_stopped_accept_is_ended_and_told() {
     --- stderr
     warning: journal entry 2 was interrupted
     hint: 'git vws recover' ends it, or takes it back
+    hint: 'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down
     exit: 0
     $ journal
     journal 2
@@ -302,7 +304,7 @@ fn what_outlived_its_time_is_shown_and_then_removed() {
     $ overlay create --from=refs/relo/trash/b/9 c
     --- stderr
     fatal: workspace 'b' has no revision 9
-    hint: 'git log refs/relo/vws/b/overlay' shows its revisions
+    hint: 'git vws log b' shows its revisions
     exit: 128
     $ overlay create --from=trash/b/0 c
     --- stderr

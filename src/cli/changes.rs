@@ -65,10 +65,10 @@ pub(crate) fn changes(args: &ChangesArgs, session: &Session) -> Result<(), Failu
         }
     }
     out.finish()?;
+    super::upkeep::remark_interrupted(session);
     if args.form.form() == Form::Lines {
         advise(&proposals);
     }
-    super::upkeep::remark_interrupted(session);
     Ok(())
 }
 
