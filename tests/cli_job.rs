@@ -210,7 +210,7 @@ fn run_is_the_whole_job() {
     proposed A 1 0 a 2	new
     --- stderr
     a: cut from the working tree, 1 edited and 1 untracked paths in it
-    a: proposed 3 changes; 'git vws changes a' shows it, 'git vws accept a' merges it
+    a: proposed 3 changes; 'git vws changes a' shows them, 'git vws accept a' merges them
     exit: 4
     ");
     assert_snapshot!(sandbox.vws(&["run", "-q", "--json", "b", "--", "sh", "-c", "echo b >b"]), @r#"

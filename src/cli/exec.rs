@@ -111,8 +111,14 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
             count => format!("proposed {}", count_of(count, "change")),
         };
         if proposal.undecided() > 0 && session::advice(Some(session)) {
-            let next =
-                format!("; 'git vws changes {agent}' shows it, 'git vws accept {agent}' merges it");
+            let what = if proposal.undecided() == 1 {
+                "it"
+            } else {
+                "them"
+            };
+            let next = format!(
+                "; 'git vws changes {agent}' shows {what}, 'git vws accept {agent}' merges {what}"
+            );
             text.push_str(&next);
         }
         tell(agent.as_str(), &text);
