@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::{Damage, damage};
 use crate::git::{self, ObjectId, ObjectKind, Objects, tree};
 use crate::model::AgentId;
-use crate::workspace::{Error, Result, Store, Workspace, names};
+use crate::workspace::{Error, Kind, Result, Store, Workspace, names};
 
 /// How many revisions back the numbers are followed where the check is not deep.
 const NEAR: usize = 1;
@@ -137,7 +137,10 @@ impl Store<'_> {
                 Some(before) => self.read_revision(&at.agent, *before)?,
                 None => return Ok(()),
             };
-            if before.revision().next() != at.revision() {
+            // A new workspace of a name that had proposals before goes on above their numbers, with a
+            // revision that changes nothing else.
+            let jumps = at.meta.kind == Kind::Note && at.revision() > before.revision();
+            if before.revision().next() != at.revision() && !jumps {
                 let (old, new) = (before.revision(), at.revision());
                 return Err(Error::Damaged {
                     what: format!("workspace '{}'", at.agent),
