@@ -20,5 +20,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let base = store.record_base(&mut staging)?;
     store.put(staging, &[])?;
     out.record(&report::base(&base))?;
-    Ok(out.finish()?)
+    out.finish()?;
+    super::upkeep::remark_interrupted(session);
+    Ok(())
 }

@@ -50,7 +50,9 @@ pub(crate) fn propose(args: &ProposeArgs, session: &Session) -> Result<(), Failu
             &format!("workspace '{}' has nothing to propose", args.agent),
         );
     }
-    Ok(out.finish()?)
+    out.finish()?;
+    super::upkeep::remark_interrupted(session);
+    Ok(())
 }
 
 pub(crate) fn changes(args: &ChangesArgs, session: &Session) -> Result<(), Failure> {

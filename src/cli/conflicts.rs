@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         out.path_line(PathStyle::Tree, &fields, &paths, || record(collision))?;
     }
     out.finish()?;
+    super::upkeep::remark_interrupted(session);
     for (agent, why) in &radar.unreadable {
         say(
             "warning",

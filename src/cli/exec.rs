@@ -97,6 +97,7 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
             ),
         };
         tell(agent.as_str(), &text);
+        super::upkeep::remark_interrupted(session);
     }
     let finished = start(agent, &args.command, (&args.how, true), session)?;
     finish(&finished, &args.command, args.quiet, &tell);

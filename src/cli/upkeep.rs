@@ -10,7 +10,7 @@ use git_vws::workspace::{Policy, RecoverOptions};
 
 use super::args::FormArgs;
 use super::report::Failure;
-use super::session::{Session, count_of, say};
+use super::session::{Session, count_of, hint, say};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct RecoverArgs {
@@ -103,7 +103,7 @@ pub(crate) fn sweep(args: &SweepArgs, session: &Session) -> Result<(), Failure> 
 pub(crate) fn remark_interrupted(session: &Session) {
     if let Ok(Some(id)) = upkeep::interrupted(&session.store()) {
         say("warning", &format!("journal entry {id} was interrupted"));
-        say("hint", "'git vws recover' ends it, or takes it back");
+        hint("'git vws recover' ends it, or takes it back");
     }
 }
 

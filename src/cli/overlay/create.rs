@@ -64,7 +64,11 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         remark(&created);
     }
     out.record(&report::created(&created))?;
-    Ok(out.finish()?)
+    out.finish()?;
+    if created.base.is_some() {
+        crate::cli::upkeep::remark_interrupted(session);
+    }
+    Ok(())
 }
 
 /// The form that was asked for, by the option or else by the setting.
