@@ -71,13 +71,13 @@ fn a_directory_and_back() {
     revision 1
     commit <oid:1>
     backend checkout
-    reason auto: the only back end for a directory that stays
+    reason auto: it works everywhere
     fresh
     files 2
 
     exit: 0
     $ materialize a --json
-    {"v":1,"agent":"a","directory":"$SANDBOX/repo/.relo/worktrees/a","gitDir":"$SANDBOX/repo/.git/worktrees/relo-a","revision":1,"commit":"<oid:1>","backend":"checkout","reason":"auto: the only back end for a directory that stays","fresh":false,"files":2,"replaced":null}
+    {"v":1,"agent":"a","directory":"$SANDBOX/repo/.relo/worktrees/a","gitDir":"$SANDBOX/repo/.git/worktrees/relo-a","revision":1,"commit":"<oid:1>","backend":"checkout","reason":"auto: it works everywhere","fresh":false,"files":2,"replaced":null}
     exit: 0
     "#);
     sandbox.write(".relo/worktrees/a/new.txt", "new\n");

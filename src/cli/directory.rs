@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 use git_vws::git;
-use git_vws::layout::{self, Choice, Insist, Options};
+use git_vws::layout::{self, Choice, Directory, Insist, Options};
 use git_vws::model::AgentId;
 use git_vws::output::report;
 use git_vws::workspace::LeftOut;
@@ -76,8 +76,16 @@ pub(crate) fn materialize(args: &MaterializeArgs, session: &Session) -> Result<(
     let mut out = session.printer(args.form.form())?;
     let options = options(args.backend.as_deref(), session)?;
     let directory = layout::materialize(&session.store(), &args.agent, &options)?;
+    if let Some(why) = &directory.fallback {
+        say("hint", &fell_back(why, &directory));
+    }
     out.record(&report::laid_out(&directory))?;
     Ok(out.finish()?)
+}
+
+/// Which back end took the place of one that failed.
+pub(super) fn fell_back(why: &str, directory: &Directory) -> String {
+    format!("laid out by '{}': {why}", directory.backend)
 }
 
 pub(crate) fn capture(args: &CaptureArgs, session: &Session) -> Result<(), Failure> {

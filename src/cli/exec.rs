@@ -164,6 +164,9 @@ fn finish(finished: &Finished, argv: &[OsString], quiet: bool, tell: &dyn Fn(&st
             &format!("files are written out, for there is no overlay: {why}"),
         );
     }
+    if let Some(why) = &finished.directory.fallback {
+        tell("hint", &directory::fell_back(why, &finished.directory));
+    }
     if let Some(error) = &finished.start_error {
         let program = argv
             .first()

@@ -1,11 +1,15 @@
 //! The seam between directories and the ways of making one.
 //!
 //! A back end fills an empty folder with the files of one tree and writes the index that goes with
-//! them. It knows nothing of workspaces, refs or locks: [`super::materialize`] holds the agent's
-//! lock, gives it a folder that nobody else knows of, moves that into place when it is complete,
-//! and clears it away when it is not.
+//! them. It knows nothing of refs or locks: [`super::materialize`] holds the agent's lock, gives it a
+//! folder that nobody else knows of, moves that into place when it is complete, and clears it away
+//! when it is not.
+//!
+//! `auto` is a list of them, the cheapest first. Each is asked whether it [fits](Backend::fits), which it
+//! finds out by doing; one that fits and fails nevertheless leaves the tree to the next.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -13,6 +17,7 @@ use super::checkout::Checkout;
 use super::{Error, Result, Stats};
 use crate::git::{ObjectId, Repository};
 use crate::model::Refusal;
+use crate::workspace::Store;
 
 /// Which back end shall lay a directory out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,9 +86,21 @@ impl FromStr for Choice {
     }
 }
 
+/// What shall be laid out, and where, before anything is made.
+pub(super) struct Ground<'a, 'r> {
+    /// The workspaces of the repository.
+    pub(super) store: &'a Store<'r>,
+    /// The tree.
+    pub(super) tree: ObjectId,
+    /// The folder, which exists, in which the directory will be.
+    pub(super) root: &'a Path,
+}
+
 /// One tree to be laid out.
-pub(super) struct Job<'a> {
-    /// The repository that holds it.
+pub(super) struct Job<'a, 'r> {
+    /// The workspaces of the repository.
+    pub(super) store: &'a Store<'r>,
+    /// The repository that holds the tree.
     pub(super) repository: &'a Repository,
     /// The tree.
     pub(super) tree: ObjectId,
@@ -93,17 +110,26 @@ pub(super) struct Job<'a> {
     pub(super) admin: &'a Path,
 }
 
+/// Whether a back end can do it: why it is a good choice, or why it cannot.
+pub(super) type Fit = std::result::Result<String, String>;
+
 /// A way of laying a tree out.
 pub(super) trait Backend {
     /// Its name in records and settings.
     fn name(&self) -> &'static str;
+
+    /// Whether it works for this tree on this disk, found out by doing; the answer may be kept.
+    ///
+    /// # Errors
+    /// Whatever keeps it from finding out.
+    fn fits(&self, ground: &Ground<'_, '_>) -> Result<Fit>;
 
     /// Fills the folder and writes `index` in the git dir, with true stat data and with times that
     /// make no entry racy. What it leaves behind when it fails, the caller removes.
     ///
     /// # Errors
     /// Whatever stops it: the layout is complete or it is an error.
-    fn lay_out(&self, job: &Job<'_>) -> Result<Stats>;
+    fn lay_out(&self, job: &Job<'_, '_>) -> Result<Stats>;
 
     /// Whether a capture needs the index as it was laid out.
     fn keeps_manifest(&self) -> bool {
@@ -111,26 +137,44 @@ pub(super) trait Backend {
     }
 }
 
-/// Picks the back end, and says why that one.
+/// The back ends to be tried in this order, and whether the user named the one.
+pub(super) struct Ladder<'a> {
+    pub(super) steps: Vec<Box<dyn Backend + 'a>>,
+    pub(super) asked: bool,
+}
+
+/// Which back ends a choice stands for.
 ///
 /// # Errors
 /// The refusal `unsupported` for one that this version does not have.
-pub(super) fn choose(choice: Choice) -> Result<(Box<dyn Backend>, String)> {
-    match choice {
-        Choice::Auto => Ok((
-            Box::new(Checkout),
-            "auto: the only back end for a directory that stays".to_owned(),
-        )),
-        Choice::Checkout => Ok((Box::new(Checkout), "asked for".to_owned())),
+pub(super) fn choose(choice: Choice) -> Result<Ladder<'static>> {
+    let steps: Vec<Box<dyn Backend>> = match choice {
+        Choice::Auto => vec![Box::new(Checkout)],
+        Choice::Checkout => vec![Box::new(Checkout)],
         Choice::Overlay => {
             let what = "back end 'overlay' is for commands ('exec', 'run') only: a directory for \
                         everybody to see would have to be mounted";
-            Err(Error::refused(Refusal::Unsupported, what))
+            return Err(Error::refused(Refusal::Unsupported, what));
         }
         Choice::Reflink | Choice::Worktree => {
             let what = format!("back end '{choice}' is not available yet");
-            Err(Error::refused(Refusal::Unsupported, what))
+            return Err(Error::refused(Refusal::Unsupported, what));
         }
+    };
+    Ok(Ladder {
+        steps,
+        asked: choice != Choice::Auto,
+    })
+}
+
+/// Whether another back end would fail in the same way: the tree cannot be laid out here at all, or
+/// the disk is full.
+pub(super) fn is_final(error: &Error) -> bool {
+    let full = |kind| matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    match error {
+        Error::Io { source, .. } => full(source.kind()),
+        Error::Tree(_) => true,
+        error => error.refusal().is_some(),
     }
 }
 
@@ -155,6 +199,7 @@ mod tests {
             let refused = choose(choice).map(|_| ()).unwrap_err();
             assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
         }
-        assert_eq!(choose(Choice::Auto).unwrap().0.name(), "checkout");
+        let last = choose(Choice::Auto).unwrap().steps.pop().unwrap();
+        assert_eq!(last.name(), "checkout");
     }
 }

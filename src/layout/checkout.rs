@@ -23,7 +23,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::backend::{Backend, Job};
+use super::backend::{Backend, Fit, Ground, Job};
 use super::legal::check;
 use super::queue::{Queue, threads};
 use super::{Error, Result, Stats, filtered};
@@ -44,7 +44,11 @@ impl Backend for Checkout {
         "checkout"
     }
 
-    fn lay_out(&self, job: &Job<'_>) -> Result<Stats> {
+    fn fits(&self, _: &Ground<'_, '_>) -> Result<Fit> {
+        Ok(Ok("it works everywhere".to_owned()))
+    }
+
+    fn lay_out(&self, job: &Job<'_, '_>) -> Result<Stats> {
         if filtered::set_everywhere(job.repository)? {
             return filtered::lay_out(job);
         }
@@ -73,7 +77,7 @@ pub(super) fn times(folder: &OwnedFd) -> Result<Timestamps, Errno> {
 }
 
 /// Writes everything; `None` when the tree turned out to need git.
-fn write_all(job: &Job<'_>) -> Result<Option<Stats>> {
+fn write_all(job: &Job<'_, '_>) -> Result<Option<Stats>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failed = |error: Errno| Error::io("open", job.into, error);
     let top = rustix::fs::open(job.into, flags, Mode::empty()).map_err(failed)?;

@@ -62,6 +62,8 @@ pub struct Directory {
     pub backend: String,
     /// Why that one.
     pub reason: String,
+    /// Which cheaper back end failed in this call and why, where that is to be told.
+    pub fallback: Option<String>,
     /// Whether this call laid it out; otherwise it was open already.
     pub fresh: bool,
     /// Where an earlier directory of the workspace was that had vanished before this call.

@@ -103,7 +103,8 @@ pub struct Finished {
     pub survivors: usize,
     /// What was captured, and whether the directory is gone. On a failure it stays.
     pub settled: Result<Settled>,
-    /// Why there was no overlay, where that is to be told.
+    /// Why there was no overlay, where that is to be told. Which other back end failed is in
+    /// `directory`.
     pub fallback: Option<String>,
 }
 

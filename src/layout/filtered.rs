@@ -108,7 +108,7 @@ pub(super) fn set_in_tree(repository: &Repository, tree: ObjectId) -> Result<boo
 ///
 /// # Errors
 /// [`git::Error::Git`] with git's own words, as when a required filter is missing.
-pub(super) fn lay_out(job: &Job<'_>) -> Result<Stats> {
+pub(super) fn lay_out(job: &Job<'_, '_>) -> Result<Stats> {
     let objects = job.repository.objects()?;
     let listing = tree::listing(&objects, job.tree)?;
     for (path, entry) in &listing.files {
@@ -153,7 +153,7 @@ fn blame(objects: &Objects<'_>, listing: &Listing, error: git::Error) -> Error {
 }
 
 /// The index entries with the stat data of what git wrote, and its size in bytes.
-fn entries(job: &Job<'_>, listing: &Listing, index: &Path) -> Result<(Vec<IndexEntry>, u64)> {
+fn entries(job: &Job<'_, '_>, listing: &Listing, index: &Path) -> Result<(Vec<IndexEntry>, u64)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let top = rustix::fs::open(job.into, flags, Mode::empty())
         .map_err(|error| Error::io("open", job.into, error))?;

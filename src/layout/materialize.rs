@@ -12,10 +12,10 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::backend::{Backend, Choice, Job, choose};
+use super::backend::{Backend, Choice, Ground, Job, Ladder, choose, is_final};
 use super::directory::{Places, Record};
 use super::state::{State, not_ours, state, unmark};
-use super::{Directory, Error, Result, Stats, admin, exclude, removal};
+use super::{Directory, Error, Result, Stats, admin, exclude, removal, told};
 use crate::git::{Expect, Lock, RefUpdate, fault};
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::workspace::{Store, Workspace, names};
@@ -59,11 +59,11 @@ pub fn materialize(store: &Store<'_>, agent: &AgentId, options: &Options) -> Res
         let what = "laying out only some paths is not available yet";
         return Err(Error::refused(Refusal::Unsupported, what));
     }
-    let (backend, reason) = choose(options.backend)?;
+    let ladder = choose(options.backend)?;
     #[cfg(target_os = "linux")]
     super::overlaid::retire(store, agent)?;
     let lock = store.lock(agent)?;
-    lay_out(store, &lock, agent, (&*backend, reason))
+    lay_out(store, &lock, agent, &ladder)
 }
 
 /// Lays out, unless a directory is open, for a caller that holds the agent's lock.
@@ -71,7 +71,7 @@ pub(super) fn lay_out(
     store: &Store<'_>,
     _lock: &Lock,
     agent: &AgentId,
-    (backend, reason): (&dyn Backend, String),
+    ladder: &Ladder<'_>,
 ) -> Result<Directory> {
     let mut replaced = None;
     match state(store, agent)? {
@@ -93,22 +93,21 @@ pub(super) fn lay_out(
         store,
         cut: &cut,
         places: &places,
-        backend,
-        reason,
     };
-    let made = plan.lay_out();
+    let made = plan.lay_out(ladder);
     store.refresh_mirror(agent);
     match made {
-        Ok((reason, stats)) => Ok(Directory {
+        Ok(done) => Ok(Directory {
             agent: agent.clone(),
             path: places.path,
             admin: places.admin,
             cut,
-            backend: backend.name().to_owned(),
-            reason,
+            backend: done.backend.to_owned(),
+            reason: done.reason,
+            fallback: done.fallback,
             fresh: true,
             replaced,
-            stats,
+            stats: done.stats,
         }),
         Err(error) => {
             // What fails here too is cleared by the next call.
@@ -160,26 +159,96 @@ struct Plan<'a, 'r> {
     store: &'a Store<'r>,
     cut: &'a Workspace,
     places: &'a Places,
-    backend: &'a dyn Backend,
+}
+
+/// A layout in its place.
+struct Done {
+    backend: &'static str,
     reason: String,
+    fallback: Option<String>,
+    stats: Stats,
 }
 
 impl Plan<'_, '_> {
-    fn lay_out(self) -> Result<(String, Stats)> {
-        let repository = self.store.repository();
+    fn lay_out(&self, ladder: &Ladder<'_>) -> Result<Done> {
         let (agent, places) = (&self.cut.agent, self.places);
-        admin::create(repository, agent, places, self.cut.commit)?;
+        admin::create(self.store.repository(), agent, places, self.cut.commit)?;
         fault::point("admin-made");
+        let mut no = Vec::new();
+        let mut fallback = None;
+        let mut failure = None;
+        for backend in &ladder.steps {
+            let name = backend.name();
+            let ground = Ground {
+                store: self.store,
+                tree: self.cut.tree,
+                root: &places.root,
+            };
+            let why = match backend.fits(&ground)? {
+                Ok(why) => why,
+                Err(why) if ladder.asked => {
+                    let what = format!("back end '{name}' does not work here: {why}");
+                    return Err(Error::refused(Refusal::Unsupported, what));
+                }
+                Err(why) => {
+                    no.push(format!("no {name}: {why}"));
+                    continue;
+                }
+            };
+            let reason = match (ladder.asked, &no[..]) {
+                (true, _) => "asked for".to_owned(),
+                (false, []) => format!("auto: {why}"),
+                (false, no) => format!("auto: {}", no.join("; ")),
+            };
+            match self.fill(&**backend, &reason) {
+                Ok(stats) => {
+                    return Ok(Done {
+                        backend: name,
+                        reason,
+                        fallback: fallback
+                            .and_then(|(name, why)| told::once(self.store.repository(), name, why)),
+                        stats,
+                    });
+                }
+                Err(error) if ladder.asked || is_final(&error) => return Err(error),
+                Err(error) => {
+                    let why = format!("'{name}' failed: {error}");
+                    no.push(format!("{name} failed: {error}"));
+                    fallback = Some((name, why));
+                    failure = Some(error);
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(|| {
+            let what = format!("no back end works here: {}", no.join("; "));
+            Error::refused(Refusal::Unsupported, what)
+        }))
+    }
+
+    /// Lays out by one back end, into place.
+    fn fill(&self, backend: &dyn Backend, reason: &str) -> Result<Stats> {
+        let (agent, places) = (&self.cut.agent, self.places);
+        // What a step before this one has left goes first: an index may be another name of a
+        // template's, and would be written through.
         let new = fresh_folder(places, agent)?;
+        for left in [places.admin.join("index"), places.manifest()] {
+            match fs::remove_file(&left) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(Error::io("remove", &left, error));
+                }
+                _ => {}
+            }
+        }
         fault::point("layout-begun");
-        let stats = self.backend.lay_out(&Job {
-            repository,
+        let stats = backend.lay_out(&Job {
+            store: self.store,
+            repository: self.store.repository(),
             tree: self.cut.tree,
             into: &new,
             admin: &places.admin,
         })?;
         fault::point("layout-filled");
-        if self.backend.keeps_manifest() {
+        if backend.keeps_manifest() {
             let copy = places.manifest();
             fs::copy(places.admin.join("index"), &copy)
                 .map_err(|e| Error::io("write", &copy, e))?;
@@ -194,8 +263,8 @@ impl Plan<'_, '_> {
             path: places.path.clone(),
             inode,
             commit: self.cut.commit.to_string(),
-            backend: self.backend.name().to_owned(),
-            reason: self.reason.clone(),
+            backend: backend.name().to_owned(),
+            reason: reason.to_owned(),
             stats,
         };
         record.write(&places.record(), agent)?;
@@ -203,7 +272,7 @@ impl Plan<'_, '_> {
         fs::rename(&new, &places.path).map_err(|e| Error::io("create", &places.path, e))?;
         fault::point("layout-placed");
         let _ = fs::remove_dir(new.parent().unwrap_or(&new));
-        Ok((self.reason, stats))
+        Ok(stats)
     }
 }
 

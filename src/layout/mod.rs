@@ -46,6 +46,7 @@ mod settle;
 mod state;
 #[cfg(target_os = "linux")]
 mod sys;
+mod told;
 
 pub use adopt::{Adopted, Adoption, Fate, adopt, marked, peek};
 pub use backend::Choice;

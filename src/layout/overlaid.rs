@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::backend::Choice;
+use super::backend::{Choice, Ladder};
 use super::capture::{self, Captured};
 use super::exec::{self, Command, ExitKind, Finished, Ran, Relay};
 use super::materialize::{self, Where};
@@ -21,7 +21,7 @@ use super::overlay::{At, Overlay, Place, Spec, Stand, cached_probe, forget_probe
 use super::removal::Aside;
 use super::settle::{self, Settled, would_be_lost};
 use super::state::{State, state};
-use super::{Directory, Error, Options, Result, in_use, parked, template};
+use super::{Directory, Error, Options, Result, in_use, parked, template, told};
 use crate::git::{self, Lock, Repository};
 use crate::model::{AgentId, Refusal};
 use crate::workspace::Store;
@@ -54,7 +54,7 @@ pub(super) fn exec(
             Refusal::Unsupported,
             format!("no overlay here: {why}"),
         )),
-        false => Ok(Outcome::Not(told_once(repository, &why).then_some(why))),
+        false => Ok(Outcome::Not(told::once(repository, "overlay", why))),
     };
     let Some(program) = options.program.as_deref() else {
         return match asked {
@@ -125,19 +125,6 @@ fn works(repository: &Repository, program: &Path) -> std::result::Result<(), Str
     cached_probe(&probe_cache(repository), &relo, program)
 }
 
-/// Whether a reason is new in this repository, so that the user hears of it once.
-fn told_once(repository: &Repository, why: &str) -> bool {
-    let file = repository.relo_dir().join("told").join("overlay");
-    if fs::read_to_string(&file).is_ok_and(|told| told == why) {
-        return false;
-    }
-    let folder = file.parent().unwrap_or(&file);
-    // Where it cannot be noted, it is told again.
-    let _ = fs::create_dir_all(folder);
-    let _ = super::directory::replace(&file, why.as_bytes());
-    true
-}
-
 enum Laid {
     Out(Box<Directory>),
     /// Another back end's directory is open.
@@ -164,12 +151,11 @@ fn lay_out(store: &Store<'_>, agent: &AgentId, options: &Options, program: &Path
         agent,
         program,
     };
-    let reason = match options.backend {
-        Choice::Overlay => "asked for",
-        _ => "auto: overlays work here",
-    }
-    .to_owned();
-    match materialize::lay_out(store, &lock, agent, (&backend, reason)) {
+    let ladder = Ladder {
+        steps: vec![Box::new(backend)],
+        asked: options.backend == Choice::Overlay,
+    };
+    match materialize::lay_out(store, &lock, agent, &ladder) {
         Ok(directory) => Ok(Laid::Out(Box::new(directory))),
         Err(error) => {
             // Half of one is worth nothing, and a full disk wants the space.

@@ -69,6 +69,7 @@ pub(super) fn state(store: &Store<'_>, agent: &AgentId) -> Result<State> {
         cut,
         backend: record.backend,
         reason: record.reason,
+        fallback: None,
         fresh: false,
         replaced: None,
         stats: record.stats,

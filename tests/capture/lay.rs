@@ -81,6 +81,7 @@ impl Laid {
             cut,
             backend: "checkout".to_owned(),
             reason: String::new(),
+            fallback: None,
             fresh: true,
             replaced: None,
             stats: Stats::default(),

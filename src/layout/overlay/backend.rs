@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Spec, Stand, upper};
 use crate::git::Repository;
-use crate::layout::backend::{Backend, Job};
+use crate::layout::backend::{Backend, Fit, Ground, Job};
 use crate::layout::filtered::PLAIN;
 use crate::layout::queue::threads;
 use crate::layout::template::{self, warm};
@@ -12,7 +12,7 @@ use crate::layout::{Result, Stats, parked};
 use crate::model::AgentId;
 use crate::workspace::Store;
 
-/// The back end, for one workspace.
+/// The back end, for one workspace. Who uses it has [probed](super::probe) whether it works.
 pub(in crate::layout) struct Overlay<'a, 'r> {
     pub(in crate::layout) store: &'a Store<'r>,
     pub(in crate::layout) agent: &'a AgentId,
@@ -30,7 +30,11 @@ impl Backend for Overlay<'_, '_> {
         false
     }
 
-    fn lay_out(&self, job: &Job<'_>) -> Result<Stats> {
+    fn fits(&self, _: &Ground<'_, '_>) -> Result<Fit> {
+        Ok(Ok("overlays work here".to_owned()))
+    }
+
+    fn lay_out(&self, job: &Job<'_, '_>) -> Result<Stats> {
         let root = parked::root(job.repository, self.agent);
         if let Ok(Some(mut stand)) = Stand::open(job.repository, &root)
             && stand.is_parked()
@@ -73,7 +77,7 @@ impl Overlay<'_, '_> {
     }
 
     /// Lets git bring the files above, and their index, from the tree that was parked to the job's.
-    fn move_on(&self, job: &Job<'_>, stand: &Stand) -> Result<()> {
+    fn move_on(&self, job: &Job<'_, '_>, stand: &Stand) -> Result<()> {
         let upper = stand.upper();
         let mut lowers = vec![stand.template().files()];
         lowers.extend(stand.warm().map(warm::Warm::files));
