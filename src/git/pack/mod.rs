@@ -7,8 +7,8 @@
 //!
 //! 1. `pack-<name>.keep`, created exclusively and locked with `flock(2)` for as long as the writer
 //!    lives. It says `git-vws pid <n>`. Git never touches a pack that has one.
-//! 2. `pack-<name>.pack`, flushed.
-//! 3. `pack-<name>.idx.tmp`, flushed, then renamed to `.idx`; then the directory is flushed.
+//! 2. `pack-<name>.pack`, then `pack-<name>.idx.tmp`; both are flushed.
+//! 3. `pack-<name>.idx.tmp` is renamed to `.idx`; then the directory is flushed.
 //!
 //! A `.pack` without `.idx` is invisible to Git, so the rename of the index is the moment at which
 //! all objects appear, complete. That makes a temporary name for the pack needless, and the absence
