@@ -75,12 +75,31 @@ fn plain_commands_start_no_process() {
             log.as_bstr()
         );
     }
-    // The tracing itself works: recording the working tree asks git.
-    let log = trace(&["base"]);
-    assert!(
-        log.lines()
-            .filter(|line| line.contains_str("execve("))
-            .count()
-            > 1
-    );
+    // What the working tree holds is git's to say: once in a tree where all is tracked, and once more
+    // where there are strangers, however many and of whatever kind.
+    let git = |args: &[&str]| {
+        let log = trace(args);
+        // A process that finds git in `PATH` tries its folders one after the other.
+        let started = |line: &&[u8]| line.contains_str("exec") && line.ends_with_str("= 0");
+        let resumed =
+            |line: &&[u8]| line.contains_str("execve resumed") && line.ends_with_str("= 0");
+        let count = log.lines().filter(|line| started(line) || resumed(line));
+        count.count() - 1
+    };
+    sandbox.write("a.txt", "edited\n");
+    for (agent, command) in [("c", "create"), ("", "base")] {
+        let args = ["overlay", command, agent];
+        let args = if agent.is_empty() {
+            &["base"][..]
+        } else {
+            &args
+        };
+        assert_eq!(git(args), 1, "{args:?}");
+    }
+    sandbox.write(".gitignore", "out/\n*.o\n");
+    for path in ["out/x", "x.o", "dir/y.o", "new", "fresh/one", "fresh/two"] {
+        sandbox.write(path, "new\n");
+    }
+    assert_eq!(git(&["overlay", "create", "d"]), 2);
+    assert_eq!(git(&["base"]), 2);
 }

@@ -34,6 +34,7 @@ mod repository;
 pub(crate) mod scratch;
 mod stale;
 mod status;
+mod untracked;
 
 pub use apply::{Patched, paths_of_patch};
 pub use attributes::{Conversion, mentions_rewriting};
@@ -49,7 +50,7 @@ pub use oracle::{Finished, GitCommand};
 pub use refs::{Expect, PackedStamp, RefUpdate, Refs};
 pub use repository::{Door, RefBackend, Repository};
 pub use stale::{LockFile, StaleRule};
-pub use status::StatusEntry;
+pub use status::{StatusEntry, StatusRun};
 
 /// The hash that names a repository's objects: SHA-1 or SHA-256.
 pub use git2::ObjectFormat;

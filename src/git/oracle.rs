@@ -46,6 +46,14 @@ pub struct GitCommand<'r> {
     through: Vec<OsString>,
 }
 
+/// A `git` process at work. What it prints waits in its pipes until somebody [finishes](Running::finish) it.
+#[must_use = "the process is ended when this is dropped"]
+pub(super) struct Running {
+    child: Child,
+    input: Option<Vec<u8>>,
+    command: String,
+}
+
 /// How a `git` process ended, and what it printed.
 #[derive(Debug)]
 pub struct Finished {
@@ -150,38 +158,20 @@ impl<'r> GitCommand<'r> {
     ///
     /// # Errors
     /// [`Error::Io`] when `git` cannot be started or its pipes break.
-    pub fn run(mut self) -> Result<Finished> {
-        let stdin = self.stdin.take();
-        let command = self.name();
-        let mut child = self.spawn(stdin.is_some(), Stdio::piped())?;
-        let mut pipes = (child.stdin.take(), child.stderr.take());
-        let mut stdout = Vec::new();
-        let mut stderr = Vec::new();
-        let outcome = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                if let (Some(pipe), Some(bytes)) = (&mut pipes.0, &stdin) {
-                    // A command that ends early closes its end; its status tells why.
-                    let _ = pipe.write_all(bytes);
-                }
-                pipes.0 = None;
-            });
-            scope.spawn(|| {
-                if let Some(pipe) = &mut pipes.1 {
-                    let _ = pipe.read_to_end(&mut stderr);
-                }
-            });
-            match child.stdout.take() {
-                Some(mut pipe) => pipe.read_to_end(&mut stdout).map(drop),
-                None => Ok(()),
-            }
-        });
-        let status = child.wait().map_err(|e| Error::io("run", "git", e))?;
-        outcome.map_err(|e| Error::io("read from", "git", e))?;
-        Ok(Finished {
-            status,
-            stdout,
-            stderr,
-            command,
+    pub fn run(self) -> Result<Finished> {
+        self.begin()?.finish()
+    }
+
+    /// Starts the command and leaves it to its work.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when `git` cannot be started.
+    pub(super) fn begin(mut self) -> Result<Running> {
+        let input = self.stdin.take();
+        Ok(Running {
+            command: self.name(),
+            child: self.spawn(input.is_some(), Stdio::piped())?,
+            input,
         })
     }
 
@@ -289,6 +279,50 @@ impl<'r> GitCommand<'r> {
             .stderr(stderr)
             .spawn()
             .map_err(|e| Error::io("start", "git", e))
+    }
+}
+
+impl Running {
+    /// Waits for the command to end and gives back how it did.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when its pipes break.
+    pub(super) fn finish(mut self) -> Result<Finished> {
+        let (stdin, bytes) = (self.child.stdin.take(), self.input.take());
+        let pipes = (self.child.stdout.take(), self.child.stderr.take());
+        let mut stdout = Vec::new();
+        let mut stderr = Vec::new();
+        let outcome = std::thread::scope(|scope| {
+            if let (Some(mut pipe), Some(bytes)) = (stdin, bytes) {
+                // A command that ends early closes its end; its status tells why.
+                scope.spawn(move || drop(pipe.write_all(&bytes)));
+            }
+            if let Some(mut pipe) = pipes.1 {
+                let stderr = &mut stderr;
+                scope.spawn(move || drop(pipe.read_to_end(stderr)));
+            }
+            match pipes.0 {
+                Some(mut pipe) => pipe.read_to_end(&mut stdout).map(drop),
+                None => Ok(()),
+            }
+        });
+        let status = self.child.wait().map_err(|e| Error::io("run", "git", e))?;
+        outcome.map_err(|e| Error::io("read from", "git", e))?;
+        Ok(Finished {
+            status,
+            stdout,
+            stderr,
+            command: std::mem::take(&mut self.command),
+        })
+    }
+}
+
+impl Drop for Running {
+    /// What nobody waits for is ended: it must not outlive the command that wanted it.
+    fn drop(&mut self) {
+        // Of one that has ended, and was waited for, both know.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

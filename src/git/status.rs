@@ -1,11 +1,16 @@
 //! The user's working tree against `HEAD` and the index, in git's own words.
 //!
-//! One `git status` says everything that depends on the user's index (flags, sparse checkouts,
-//! split and sparse index, fsmonitor) and on ignore rules. The index is read, never refreshed.
+//! Git says everything that depends on flags in the user's index, on sparse checkouts, split and
+//! sparse indexes, and on ignore rules. The index is read, never refreshed.
+
+use std::path::PathBuf;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Error, ObjectFormat, ObjectId, Repository, Result, tree::Entry};
+use super::index::IndexStamp;
+use super::oracle::Running;
+use super::untracked::Untracked;
+use super::{Error, GitCommand, ObjectFormat, ObjectId, Repository, Result, tree::Entry};
 
 /// What the status says of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,24 +55,99 @@ impl StatusEntry {
             | StatusEntry::Nested { path } => path.as_bstr(),
         }
     }
+
+    /// Whether the index has the path, and the disk has nothing there.
+    fn is_gone(&self) -> bool {
+        match self {
+            StatusEntry::Tracked { disk, edited, .. } => *edited && disk.is_none(),
+            StatusEntry::Unmerged { disk, .. } => disk.is_none(),
+            _ => false,
+        }
+    }
+}
+
+/// Git at work on the state of the user's working tree.
+///
+/// `git status` spends its time on two passes: the stat data of what is tracked, and the names of all
+/// that is there. They run side by side here: git does the first alone, and meanwhile the names on
+/// disk are held against those in the index, in process. Only what the index has not, mostly nothing
+/// or a few ignored folders, is git's to judge again, by a second process.
+#[must_use = "git is stopped when this is dropped"]
+pub struct StatusRun<'r> {
+    repository: &'r Repository,
+    index: PathBuf,
+    /// The index as it was before git read it; `None` where git looks for untracked paths itself.
+    stamp: Option<IndexStamp>,
+    tracked: Running,
 }
 
 impl Repository {
-    /// The state of the user's working tree: every path that differs from `HEAD`, in git's order.
+    /// Sets git to work on the state of the user's working tree, so that the caller can do something
+    /// else meanwhile.
     ///
     /// # Errors
-    /// [`Error::NoWorkTree`]; [`Error::Git`] when git itself fails, [`Error::Answer`] when its
-    /// answer makes no sense. A failure is never an empty answer.
-    pub fn status(&self) -> Result<Vec<StatusEntry>> {
+    /// [`Error::NoWorkTree`]; [`Error::Io`] when git cannot be started.
+    pub fn begin_status(&self) -> Result<StatusRun<'_>> {
         self.require_work_dir()?;
-        let out = self
-            .git()
+        let named = self.environment().path("GIT_INDEX_FILE");
+        let index = named.unwrap_or_else(|| self.git_dir().join("index"));
+        let stamp = self.names_are_bytes()?.then(|| IndexStamp::of(&index));
+        Ok(StatusRun {
+            repository: self,
+            index,
+            tracked: self.status_command(stamp.is_none()).begin()?,
+            stamp,
+        })
+    }
+
+    /// The same by one process, which reads the index once.
+    pub(super) fn status_in_one(&self) -> Result<Vec<StatusEntry>> {
+        parse(&self.status_command(true).output()?, self.format())
+    }
+
+    fn status_command(&self, untracked: bool) -> GitCommand<'_> {
+        let untracked = match untracked {
+            true => "--untracked-files=all",
+            false => "--untracked-files=no",
+        };
+        self.git()
             .users_index()
             .args(["status", "--porcelain=v2", "-z", "--no-renames"])
-            .args(["--untracked-files=all", "--ignored=no", "--no-ahead-behind"])
+            .args([untracked, "--ignored=no", "--no-ahead-behind"])
             .arg("--ignore-submodules=dirty")
-            .output()?;
-        parse(&out, self.format())
+    }
+}
+
+impl StatusRun<'_> {
+    /// The state of the user's working tree: every path that differs from `HEAD`, in git's order, but for
+    /// those that are `not_of_interest` to the caller.
+    ///
+    /// # Errors
+    /// [`Error::Git`] when git itself fails, [`Error::Answer`] when its answer makes no sense. A failure
+    /// is never an empty answer.
+    pub fn finish(self, not_of_interest: impl Fn(&BStr) -> bool) -> Result<Vec<StatusEntry>> {
+        let (repository, format) = (self.repository, self.repository.format());
+        let mut others = match &self.stamp {
+            Some(_) => repository.untracked(&self.index, &not_of_interest)?,
+            None => Untracked::default(),
+        };
+        let mut entries = parse(&self.tracked.finish()?.checked()?, format)?;
+        if self.stamp.is_some() && entries.iter().any(StatusEntry::is_gone) {
+            // Moved perhaps, after the names in its new folder were listed and before git looked for
+            // it in the old one: then it would be in neither answer.
+            others = repository.untracked_since(&self.index, &not_of_interest, others)?;
+        }
+        entries.extend(others.paths.into_iter().map(other));
+        if self
+            .stamp
+            .is_some_and(|stamp| stamp != IndexStamp::of(&self.index))
+        {
+            // The passes may have seen different indexes, and a path that was added in between is in
+            // neither answer. One process reads one index.
+            entries = repository.status_in_one()?;
+        }
+        entries.retain(|entry| !not_of_interest(entry.path()));
+        Ok(entries)
     }
 }
 
@@ -122,11 +202,16 @@ fn entry(line: &[u8], format: ObjectFormat) -> Option<StatusEntry> {
                 disk: Some(mode(disk_mode)?).filter(|m| *m != 0),
             })
         }
-        b"?" => Some(match rest.strip_suffix(b"/") {
-            Some(path) => StatusEntry::Nested { path: path.into() },
-            None => StatusEntry::Untracked { path: rest.into() },
-        }),
+        b"?" => Some(other(rest.into())),
         _ => None,
+    }
+}
+
+/// An untracked path as git spells it: with a final slash it is a repository.
+fn other(path: BString) -> StatusEntry {
+    match path.strip_suffix(b"/") {
+        Some(path) => StatusEntry::Nested { path: path.into() },
+        None => StatusEntry::Untracked { path },
     }
 }
 

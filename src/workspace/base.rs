@@ -1,6 +1,6 @@
 //! The user's working tree as a commit: what a workspace starts from.
 //!
-//! One `git status` names every path that differs from `HEAD`; their bytes are read from disk and
+//! Git names every path that differs from `HEAD`; their bytes are read from disk and
 //! grafted onto `HEAD`'s tree. What is recorded is then read and hashed once more; a difference
 //! starts over, twice, and then fails: no agent starts from a tree that nobody saw. The user's
 //! index is read, never written. Ignored files stay out, and so does `.relo/`, even where it is
@@ -18,7 +18,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Error, Result, Store};
 use crate::disk;
 use crate::git::tree::{self, Entry};
-use crate::git::{NewCommit, ObjectId, ObjectKind, Repository, Staging, StatusEntry};
+use crate::git::{NewCommit, ObjectId, ObjectKind, Repository, Staging, StatusEntry, StatusRun};
 use crate::model::Refusal;
 
 /// How often an unsteady working tree is recorded anew.
@@ -56,12 +56,20 @@ pub struct Base {
     pub untracked_left_out: usize,
 }
 
+/// A look at the working tree under way: git is at it.
+pub(super) struct Begun<'r> {
+    /// The commit that `HEAD` named before.
+    head: Option<ObjectId>,
+    status: StatusRun<'r>,
+}
+
 /// What one look at the working tree found.
 #[derive(Default)]
 struct Look {
     edits: BTreeMap<BString, Option<Entry>>,
-    /// Paths whose bytes were read from disk, for the second reading.
-    read: Vec<BString>,
+    /// Paths that were read from disk, and the id that their bytes have as they lie there; `None` where
+    /// nothing was there. For the second reading.
+    read: Vec<(BString, Option<ObjectId>)>,
     dirty: Vec<BString>,
     untracked: Vec<BString>,
     left_out: Vec<LeftOut>,
@@ -76,7 +84,7 @@ impl Look {
     }
 }
 
-impl Store<'_> {
+impl<'r> Store<'r> {
     /// Records the user's working tree as it is, staging the objects that it needs.
     ///
     /// The same tree on the same `HEAD` gives the same commit.
@@ -85,14 +93,35 @@ impl Store<'_> {
     /// [`Error::Unsteady`] when the tree would not hold still; failures of git, which are never
     /// taken for a clean tree.
     pub fn record_base(&self, staging: &mut Staging<'_>) -> Result<Base> {
+        self.record_base_seen(staging, self.begin_look()?)
+    }
+
+    /// Begins a look at the user's working tree, for [`Store::record_base_seen`].
+    pub(super) fn begin_look(&self) -> Result<Begun<'r>> {
+        Ok(Begun {
+            head: self.repository.head()?,
+            status: self.repository.begin_status()?,
+        })
+    }
+
+    /// As [`Store::record_base`], with a look that was begun a moment ago.
+    pub(super) fn record_base_seen(
+        &self,
+        staging: &mut Staging<'_>,
+        begun: Begun<'r>,
+    ) -> Result<Base> {
         let mut changed = BString::default();
+        let mut begun = Some(begun);
         for _ in 0..TRIES {
-            let head = self.repository.head()?;
+            let Begun { head, status } = match begun.take() {
+                Some(begun) => begun,
+                None => self.begin_look()?,
+            };
             let root = match head {
                 Some(head) => staging.objects().commit(head)?.tree,
                 None => self.repository.empty_tree()?,
             };
-            let mut look = self.look(staging)?;
+            let mut look = self.look(staging, status)?;
             match self.read_again(&look)? {
                 Some(path) => changed = path,
                 None if self.repository.head()? != head => changed = "HEAD".into(),
@@ -108,12 +137,11 @@ impl Store<'_> {
         })
     }
 
-    fn look(&self, staging: &mut Staging<'_>) -> Result<Look> {
+    fn look(&self, staging: &mut Staging<'_>, status: StatusRun<'_>) -> Result<Look> {
         let repository = self.repository;
         let config = repository.config()?;
         let most = config.size("relo.workspace.maxuntracked")?;
-        let mut entries = repository.status()?;
-        entries.retain(|entry| !is_ours(entry.path()));
+        let mut entries = status.finish(is_ours)?;
         let is_untracked = |entry: &StatusEntry| matches!(entry, StatusEntry::Untracked { .. });
         let untracked = entries.iter().filter(|entry| is_untracked(entry)).count();
         let mut look = Look {
@@ -195,14 +223,18 @@ impl Store<'_> {
             Ok(bytes) => {
                 let stored = self.stored(path.as_bstr(), mode, &bytes)?;
                 let id = staging.add(ObjectKind::Blob, &stored)?;
+                let raw = match stored {
+                    Cow::Borrowed(_) => id,
+                    Cow::Owned(_) => self.repository.hash_blob(&bytes)?,
+                };
                 look.edits.insert(path.clone(), Some(Entry { mode, id }));
-                look.read.push(path);
+                look.read.push((path, Some(raw)));
                 return Ok(());
             }
             Err(disk::Unread::Gone) => {
                 // Seen by git a moment ago: the second reading decides whether it is back.
                 look.edits.insert(path.clone(), None);
-                look.read.push(path);
+                look.read.push((path, None));
                 return Ok(());
             }
             Err(disk::Unread::Special) => Refusal::SpecialFile,
@@ -229,13 +261,10 @@ impl Store<'_> {
     /// Reads again what was read from disk; gives back a path that is not the same.
     fn read_again(&self, look: &Look) -> Result<Option<BString>> {
         let top: &Path = self.repository.require_work_dir()?;
-        for path in &look.read {
-            let recorded = look.edits.get(path).copied().flatten();
-            let same = match (disk::read(top, path.as_bstr(), u64::MAX), recorded) {
-                (Ok(bytes), Some(entry)) => {
-                    let stored = self.stored(path.as_bstr(), entry.mode, &bytes)?;
-                    self.repository.hash_blob(&stored)? == entry.id
-                }
+        for (path, raw) in &look.read {
+            let same = match (disk::read(top, path.as_bstr(), u64::MAX), raw) {
+                // Git makes the same of the same bytes, so there is no need to ask it again.
+                (Ok(bytes), Some(raw)) => self.repository.hash_blob(&bytes)? == *raw,
                 (Err(disk::Unread::Gone), None) => true,
                 _ => false,
             };

@@ -49,6 +49,13 @@ impl Start {
             record: None,
         }
     }
+
+    /// The user's working tree as it was recorded.
+    fn recorded(record: Base) -> Self {
+        let mut start = Start::new(record.commit, record.tree);
+        start.record = Some(record);
+        start
+    }
 }
 
 /// A workspace to be created.
@@ -87,9 +94,17 @@ impl Store<'_> {
         }
         self.check_rewriting()?;
         let _lock = self.lock(agent)?;
+        // Git looks at the working tree while we look at the refs.
+        let begun = match &new.from {
+            From::WorkTree => Some(self.begin_look()?),
+            _ => None,
+        };
         self.check_free(agent)?;
         let mut staging = Staging::new(self.repository)?;
-        let start = self.start(&mut staging, agent, &new.from)?;
+        let start = match begun {
+            Some(begun) => Start::recorded(self.record_base_seen(&mut staging, begun)?),
+            None => self.start(&mut staging, agent, &new.from)?,
+        };
         self.establish(agent, staging, new, start, |_| ())
     }
 
@@ -165,12 +180,7 @@ impl Store<'_> {
         from: &From,
     ) -> Result<Start> {
         match from {
-            From::WorkTree => {
-                let record = self.record_base(staging)?;
-                let mut start = Start::new(record.commit, record.tree);
-                start.record = Some(record);
-                Ok(start)
-            }
+            From::WorkTree => Ok(Start::recorded(self.record_base(staging)?)),
             From::Commit(spec) => {
                 let commit = self.repository.resolve_commit(spec)?;
                 Ok(Start::new(commit, staging.objects().commit(commit)?.tree))

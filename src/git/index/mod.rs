@@ -22,6 +22,7 @@
 //! nothing like Git's smudging of sizes is needed.
 
 mod cache_tree;
+mod names;
 mod read;
 mod stat;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod tests;
 mod write;
 
 pub use cache_tree::TreeCache;
+pub use names::{AttributesFile, IndexStamp, TrackedNames};
 pub use read::{Entry, IndexFile};
 pub use stat::StatData;
 pub use write::{IndexEntry, write_index};
