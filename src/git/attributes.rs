@@ -73,7 +73,7 @@ impl Repository {
     }
 
     /// The attribute files that hold for every working tree, whether they exist or not.
-    fn attribute_files(&self) -> Vec<PathBuf> {
+    pub(super) fn attribute_files(&self) -> Vec<PathBuf> {
         let environment = self.environment();
         let mut files = vec![self.common_dir().join("info/attributes")];
         let set = self
@@ -216,7 +216,7 @@ fn joined(paths: &[BString]) -> Vec<u8> {
     text
 }
 
-fn is_absent(error: &std::io::Error) -> bool {
+pub(super) fn is_absent(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory | IsADirectory)
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::attributes::Conversion;
+use super::index::TrackedNames;
 use super::{Error, GitCommand, ObjectId, Repository, Result};
 
 /// The attributes that make git rewrite content.
@@ -152,9 +153,60 @@ impl Repository {
         Ok(!off.iter().any(|off| autocrlf.eq_ignore_ascii_case(off)))
     }
 
+    /// Tells libgit2 which attribute files are in the user's index. It looks there for those that are not on
+    /// disk, and would read and check the whole index for them, which costs as much as git's own look at
+    /// the working tree.
+    pub(super) fn know_attribute_files(&self, names: &TrackedNames) {
+        let told = git2::Index::new_ext(self.format()).and_then(|mut index| {
+            for file in names.attribute_files() {
+                index.add(&git2::IndexEntry {
+                    ctime: git2::IndexTime::new(0, 0),
+                    mtime: git2::IndexTime::new(0, 0),
+                    dev: 0,
+                    ino: 0,
+                    mode: file.mode,
+                    uid: 0,
+                    gid: 0,
+                    file_size: 0,
+                    id: file.id,
+                    flags: 0,
+                    flags_extended: 0,
+                    path: file.path.to_vec(),
+                })?;
+            }
+            self.raw().set_index(&mut index)
+        });
+        // Where that fails it reads the index itself.
+        let none = told.is_ok() && names.attribute_files().is_empty();
+        self.index_without_attributes.set(none);
+    }
+
+    /// Whether it is plain that no attribute file says anything of a path: there is none. For each
+    /// attribute of each path libgit2 looks at all these places, and at the whole path besides.
+    fn has_no_attribute_file(&self, path: &Path) -> bool {
+        let Some(top) = self
+            .work_dir()
+            .filter(|_| self.index_without_attributes.get())
+        else {
+            return false;
+        };
+        let absent = |file: &Path| {
+            let found = std::fs::symlink_metadata(file);
+            found.is_err_and(|error| super::attributes::is_absent(&error))
+        };
+        let folders = path.ancestors().skip(1);
+        self.attribute_files().iter().all(|file| absent(file))
+            && folders
+                .into_iter()
+                .all(|folder| absent(&top.join(folder).join(".gitattributes")))
+    }
+
     fn attributes(&self, path: &BStr) -> Result<[Attribute; 6], git2::Error> {
         let path = Path::new(super::os_str(path));
         let mut found: [Attribute; 6] = Default::default();
+        if self.has_no_attribute_file(path) {
+            return Ok(found);
+        }
         for (name, slot) in NAMES.iter().zip(&mut found) {
             let value =
                 self.raw()
@@ -218,4 +270,57 @@ fn is_text([text, crlf, eol, ..]: &[Attribute; 6], normalises: bool) -> bool {
         text => text,
     };
     *text != Attribute::Unset && (text.is_set() || eol.is_set() || normalises)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::git::scratch::Scratch;
+    use crate::git::{Environment, ObjectFormat};
+
+    #[test]
+    fn attribute_files_count_where_they_lie_on_disk_or_else_in_the_index() {
+        for format in [ObjectFormat::Sha1, ObjectFormat::Sha256] {
+            let scratch = Scratch::new(format);
+            let top = scratch.top();
+            for folder in ["disk", "index", "none"] {
+                std::fs::create_dir(top.join(folder)).unwrap();
+                std::fs::write(top.join(folder).join(".gitattributes"), "*.txt text\n").unwrap();
+            }
+            scratch.git(&["add", "disk", "index"]);
+            std::fs::remove_file(top.join("index/.gitattributes")).unwrap();
+            std::fs::remove_file(top.join("none/.gitattributes")).unwrap();
+            let environment = Environment::default();
+            let told = Repository::open_at(top, environment.clone()).unwrap();
+            let names = TrackedNames::read(&top.join(".git/index"), format).unwrap();
+            told.know_attribute_files(&names);
+            let reads = Repository::open_at(top, environment).unwrap();
+            for (path, text) in [
+                ("disk/a.txt", true),
+                ("index/a.txt", true),
+                ("none/a.txt", false),
+            ] {
+                for repository in [&told, &reads] {
+                    let rules = repository.rewriting(path.into()).unwrap();
+                    assert_eq!((rules.text, rules.special), (text, false), "{path}");
+                }
+            }
+            // An index that holds none at all, and one on disk, or in no folder of the path.
+            scratch.git(&["rm", "-q", "-r", "--cached", "disk", "index"]);
+            told.know_attribute_files(
+                &TrackedNames::read(&top.join(".git/index"), format).unwrap(),
+            );
+            for (path, plain) in [
+                ("disk/a.txt", false),
+                ("index/a.txt", true),
+                ("a.txt", true),
+            ] {
+                assert_eq!(told.has_no_attribute_file(Path::new(path)), plain, "{path}");
+                assert_eq!(told.rewriting(path.into()).unwrap().text, !plain, "{path}");
+            }
+            std::fs::write(top.join(".git/info/attributes"), "*.txt text\n").unwrap();
+            assert!(told.rewriting("index/a.txt".into()).unwrap().text);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The repository a command works on: where its parts are, and how its refs and objects are served.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,8 @@ pub struct Repository {
     ref_backend: RefBackend,
     reftable: bool,
     partial: OnceCell<bool>,
+    /// Whether the user's index is known to hold no attribute file.
+    pub(super) index_without_attributes: Cell<bool>,
 }
 
 impl Repository {

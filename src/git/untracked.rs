@@ -69,7 +69,10 @@ impl Repository {
     ) -> Result<Untracked> {
         let top = self.require_work_dir()?;
         let (mut strangers, folders) = match TrackedNames::read(index, self.format()) {
-            Some(names) => strangers(top, &names),
+            Some(names) => {
+                self.know_attribute_files(&names);
+                strangers(top, &names)
+            }
             None => everything(),
         };
         strangers.retain(|path| !not_of_interest(path.as_bstr()));

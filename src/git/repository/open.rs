@@ -3,7 +3,7 @@
 //! libgit2 does the search; what it sees otherwise than git is put right here. Whose repository it may
 //! be, git decides: it knows protected settings from the command line and a named git dir.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
 use super::{RefBackend, Repository};
@@ -135,6 +135,7 @@ impl Repository {
             ref_backend: RefBackend::InProcess,
             reftable,
             partial: OnceCell::new(),
+            index_without_attributes: Cell::new(false),
         };
         // libgit2 finds no loose ref in a listing where the common dir is named for it.
         if reftable || common_named || repository.has_transaction_hook()? {
