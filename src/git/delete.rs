@@ -1,13 +1,18 @@
-//! Deleting a ref in the files back end, as git does it and libgit2 does not.
+//! Deleting refs in the files back end, as git does it and libgit2 does not.
 //!
 //! libgit2 locks the packed refs only when it sees the ref in them. A `git pack-refs` that has read the
 //! ref's file by then writes it to the packed refs afterwards, and the deleted ref is back. So the lock on
 //! the packed refs is taken first and always, then the ref's own; the packed line goes before the file
 //! does, so that a death in between leaves the ref as it was.
 //!
+//! Deletions that follow each other are carried out together: all locks are taken and all expectations
+//! looked at before the first ref goes, then they go in the given order, and each folder is flushed
+//! once. Letting many workspaces go would otherwise be mostly flushes.
+//!
 //! Our locks are hard links to the mark of the steps under way (see [`super::marks`]): complete with their
 //! content from the first moment, and known as a dead process's by their inode.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +21,7 @@ use bstr::ByteSlice;
 use git2::{ErrorClass, ErrorCode};
 
 use super::marks::Mark;
-use super::{Expect, Refs, Repository, fault};
+use super::{Expect, RefUpdate, Refs, Repository, fault};
 
 /// A lock file that goes when this is dropped.
 struct Held(PathBuf);
@@ -39,7 +44,7 @@ impl Held {
         match made {
             Ok(()) => Ok(Held(path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(raised(ErrorCode::Locked, ErrorClass::Reference, "locked"))
+                Err(raised(ErrorCode::Locked, "locked"))
             }
             Err(error) => Err(failed(&path, &error)),
         }
@@ -52,53 +57,97 @@ impl Drop for Held {
     }
 }
 
+/// The deletion that failed, by its place in the list, and why.
+pub(super) type Failed = (usize, git2::Error);
+
 impl Refs<'_> {
-    /// Deletes a ref that holds what `expect` says, with its reflog. The error's code is one of those that
-    /// libgit2 gives: `Locked`, `Modified`, `NotFound`.
+    /// Deletes refs that hold what is expected of them, with their reflogs, in the given order; nothing
+    /// goes where one of them does not hold it. The first `done` of the list are gone already, and it
+    /// grows with each that goes, for the next try. The error's code is one of those that libgit2
+    /// gives: `Locked`, `Modified`, `NotFound`.
     pub(super) fn delete(
         &self,
-        name: &str,
-        expect: Expect,
+        list: &[RefUpdate],
+        done: &mut usize,
         mark: Option<&Mark>,
-    ) -> Result<(), git2::Error> {
+    ) -> Result<(), Failed> {
         let root = self.repository().common_dir();
-        let packed = Held::take(root.join("packed-refs.lock"), mark)?;
-        let own = Held::take(self.path_of(&format!("{name}.lock")), mark)?;
+        let start = *done;
+        let last = list.len() - 1;
+        let packed = Held::take(root.join("packed-refs.lock"), mark)
+            .map_err(|error| (start.min(last), error))?;
+        let mut own = Vec::with_capacity(list.len() - start);
+        for (at, update) in list.iter().enumerate().skip(start) {
+            let lock = self.path_of(&format!("{}.lock", update.name));
+            own.push(Held::take(lock, mark).map_err(|error| (at, error))?);
+        }
         fault::point("delete-locked");
-        let found = match self.repository().raw().refname_to_id(name) {
+        for (at, update) in list.iter().enumerate().skip(start) {
+            self.check(update).map_err(|error| (at, error))?;
+        }
+        let is_loose = |update: &&RefUpdate| self.path_of(&update.name).symlink_metadata().is_ok();
+        // As long as its file is there, the packed line of a ref says nothing.
+        let mut lines: BTreeSet<&[u8]> = list[start..]
+            .iter()
+            .filter(is_loose)
+            .map(|update| update.name.as_bytes())
+            .collect();
+        while *done < list.len() {
+            let packed_only = list[*done..].iter().take_while(|update| !is_loose(update));
+            let gone = lines.len();
+            lines.extend(packed_only.map(|update| update.name.as_bytes()));
+            let gone = lines.len() - gone;
+            without_packed(root, &lines)
+                .map_err(|e| (*done, failed(&root.join("packed-refs"), &e)))?;
+            lines.clear();
+            fault::point("delete-unpacked");
+            *done += gone;
+            while let Some(update) = list.get(*done).filter(is_loose) {
+                remove(&self.path_of(&update.name)).map_err(|error| (*done, error))?;
+                fault::point("delete-gone");
+                *done += 1;
+            }
+        }
+        for update in list {
+            remove(&root.join("logs").join(&update.name)).map_err(|error| (last, error))?;
+        }
+        drop(own);
+        drop(packed);
+        let mut changed = BTreeSet::new();
+        for update in list {
+            for top in ["", "logs"] {
+                changed.insert(prune(&root.join(top), &update.name));
+            }
+        }
+        for folder in changed {
+            let _ = Repository::flush_dir(&folder);
+        }
+        Ok(())
+    }
+
+    /// Whether a ref holds what is expected of it.
+    fn check(&self, update: &RefUpdate) -> Result<(), git2::Error> {
+        let found = match self.repository().raw().refname_to_id(&update.name) {
             Ok(id) => Some(id),
             Err(e) if e.code() == ErrorCode::NotFound => None,
             Err(e) => return Err(e),
         };
-        match (expect, found) {
-            (Expect::Anything, None) => return Ok(()),
-            (Expect::Is(_), None) => {
-                return Err(raised(ErrorCode::NotFound, ErrorClass::Reference, "gone"));
-            }
+        match (update.expect, found) {
+            (Expect::Is(_), None) => Err(raised(ErrorCode::NotFound, "gone")),
             (Expect::Is(id), Some(found)) if id != found => {
-                return Err(raised(ErrorCode::Modified, ErrorClass::Reference, "moved"));
+                Err(raised(ErrorCode::Modified, "moved"))
             }
-            (Expect::Missing, Some(_)) => {
-                return Err(raised(ErrorCode::Exists, ErrorClass::Reference, "is there"));
-            }
-            _ => {}
+            (Expect::Missing, Some(_)) => Err(raised(ErrorCode::Exists, "is there")),
+            _ => Ok(()),
         }
-        without_packed(root, name).map_err(|e| failed(&root.join("packed-refs"), &e))?;
-        fault::point("delete-unpacked");
-        remove(&self.path_of(name))?;
-        fault::point("delete-gone");
-        remove(&root.join("logs").join(name))?;
-        drop(own);
-        drop(packed);
-        for top in ["", "logs"] {
-            prune(&root.join(top), name);
-        }
-        Ok(())
     }
 }
 
-/// Takes a ref out of the packed refs, whose lock the caller holds.
-fn without_packed(root: &Path, name: &str) -> io::Result<()> {
+/// Takes refs out of the packed refs, whose lock the caller holds.
+fn without_packed(root: &Path, names: &BTreeSet<&[u8]>) -> io::Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
     let path = root.join("packed-refs");
     let old = match fs::read(&path) {
         Ok(old) => old,
@@ -116,7 +165,7 @@ fn without_packed(root: &Path, name: &str) -> io::Result<()> {
             && line
                 .trim_ascii_end()
                 .split_once_str(" ")
-                .is_some_and(|(_, found)| found == name.as_bytes());
+                .is_some_and(|(_, found)| names.contains(found));
         if !dropping {
             text.extend_from_slice(line);
         }
@@ -152,30 +201,28 @@ fn remove(path: &Path) -> Result<(), git2::Error> {
         {
             Err(failed(path, &error))
         }
-        _ => {
-            if let Some(folder) = path.parent() {
-                let _ = Repository::flush_dir(folder);
-            }
-            Ok(())
-        }
+        _ => Ok(()),
     }
 }
 
-/// Removes the folders of a ref that are empty now, but none of the first three: `refs/relo/vws`.
-fn prune(root: &Path, name: &str) {
+/// Removes the folders of a ref that are empty now, but none of the first three: `refs/relo/vws`. Gives
+/// the folder whose flush makes all of that last: the lowest that is left.
+fn prune(root: &Path, name: &str) -> PathBuf {
     let mut at = root.join(name);
     for _ in 3..name.split('/').count() {
         if !at.pop() || fs::remove_dir(&at).is_err() {
-            return;
+            return at;
         }
     }
+    at.pop();
+    at
 }
 
-fn raised(code: ErrorCode, class: ErrorClass, message: &str) -> git2::Error {
-    git2::Error::new(code, class, message)
+fn raised(code: ErrorCode, message: &str) -> git2::Error {
+    git2::Error::new(code, ErrorClass::Reference, message)
 }
 
 fn failed(path: &Path, error: &io::Error) -> git2::Error {
     let message = format!("cannot change '{}': {error}", path.display());
-    raised(ErrorCode::GenericError, ErrorClass::Os, &message)
+    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, &message)
 }

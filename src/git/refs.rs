@@ -186,7 +186,8 @@ impl<'r> Refs<'r> {
     /// Carries out the steps in the given order, each under its compare-and-swap.
     ///
     /// In process, a step that fails leaves the earlier ones done: the last step is the commit
-    /// point and the earlier ones must be harmless alone.
+    /// point and the earlier ones must be harmless alone. Deletions that follow each other are cheaper
+    /// together, and none of them is done where one does not find what it expects.
     ///
     /// # Errors
     /// [`Error::Moved`] when an expectation is not met, [`Error::Locked`] when git's lock on the
@@ -211,28 +212,36 @@ impl<'r> Refs<'r> {
                 let mark = Mark::new(&self.repository.relo_dir(), &names);
                 fault::point("refs-marked");
                 updates
-                    .iter()
-                    .try_for_each(|update| self.step(update, mark.as_ref()))?;
+                    .chunk_by(|one, next| one.new.is_none() && next.new.is_none())
+                    .try_for_each(|steps| self.step(steps, mark.as_ref()))?;
                 fault::point("refs-done");
                 Ok(())
             }
         }
     }
 
-    fn step(&self, update: &RefUpdate, mark: Option<&Mark>) -> Result<()> {
+    /// Carries out one update, or deletions that follow each other.
+    fn step(&self, steps: &[RefUpdate], mark: Option<&Mark>) -> Result<()> {
         let mut attempt = 0;
-        let lock = self.path_of(&format!("{}.lock", update.name));
+        let mut done = 0;
+        let lock_of = |update: &RefUpdate| self.path_of(&format!("{}.lock", update.name));
         let mut seen = None;
         // As libgit2 leaves it when it dies: made, and not yet written.
-        fault::leaving("ref-locked", || fault::empty_file(&lock));
+        fault::leaving("ref-locked", || fault::empty_file(&lock_of(&steps[0])));
         loop {
-            let error = match self.try_step(update, mark) {
+            let tried = match steps[0].new {
+                Some(new) => self.set(&steps[0], new).map_err(|error| (0, error)),
+                None => self.delete(steps, &mut done, mark),
+            };
+            let (at, error) = match tried {
                 Ok(()) => {
                     fault::point("ref-moved");
                     return Ok(());
                 }
-                Err(error) => error,
+                Err(failed) => failed,
             };
+            let update = &steps[at];
+            let lock = lock_of(update);
             attempt += 1;
             if error.code() == ErrorCode::Locked {
                 let now = marks::look(&lock);
@@ -278,12 +287,9 @@ impl<'r> Refs<'r> {
         }
     }
 
-    fn try_step(&self, update: &RefUpdate, mark: Option<&Mark>) -> Result<(), git2::Error> {
+    fn set(&self, update: &RefUpdate, new: ObjectId) -> Result<(), git2::Error> {
         let raw = self.repository.raw();
         let name = update.name.as_str();
-        let Some(new) = update.new else {
-            return self.delete(name, update.expect, mark);
-        };
         if update.log.is_some() {
             raw.reference_ensure_log(name)?;
         }
