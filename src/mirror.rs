@@ -10,6 +10,7 @@
 //! Writers take turns under `flock(2)`. A line never goes back to an older revision of the same
 //! workspace, whichever order writers come in.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::git::{Lock, Repository, fault};
-use crate::model::{AgentId, Revision};
+use crate::model::Revision;
 
 const HEAD: &[u8] = b"{\"v\":1,\"workspaces\":{\n";
 const TAIL: &[u8] = b"}}\n";
@@ -90,16 +91,29 @@ pub fn show(repository: &Repository, shown: &Shown, afresh: bool) -> io::Result<
         let newer = old
             .and_then(parse_line)
             .is_some_and(|old| old.revision > shown.revision);
-        (!newer || afresh).then(|| Some(line(shown)))
+        (!newer || afresh).then(|| line(shown))
     })
 }
 
-/// Shows a workspace no more.
+/// Shows the workspaces of these agents no more.
 ///
 /// # Errors
 /// As [`show`].
-pub fn drop_agent(repository: &Repository, agent: &AgentId) -> io::Result<Updated> {
-    change(repository, agent.as_str(), |old| old.map(|_| None))
+pub fn drop_agents(repository: &Repository, agents: &BTreeSet<&str>) -> io::Result<Updated> {
+    let _lock = lock(repository)?;
+    let text = current(repository)?;
+    let Some(lines) = text.as_deref().and_then(lines_of) else {
+        return Ok(Updated::NoMirror);
+    };
+    let all = lines
+        .lines()
+        .map(|line| line.strip_suffix(b",").unwrap_or(line));
+    let (gone, kept): (Vec<&[u8]>, Vec<&[u8]>) =
+        all.partition(|line| agent_of(line).is_some_and(|agent| agents.contains(agent)));
+    if !gone.is_empty() {
+        store(repository, &document(&kept))?;
+    }
+    Ok(Updated::Yes)
 }
 
 /// All that the mirror shows, by agent; `None` where there is no mirror or it makes no sense.
@@ -124,14 +138,19 @@ pub fn write_all<E: From<io::Error>>(
     let mut all = look()?;
     all.sort_by(|a, b| a.agent.cmp(&b.agent));
     let lines: Vec<_> = all.iter().map(line).collect();
+    store(repository, &document(&lines))?;
+    Ok(all)
+}
+
+/// The whole file of these lines, which have no commas yet.
+fn document(lines: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut text = HEAD.to_vec();
-    text.extend_from_slice(&bstr::join(",\n", &lines));
+    text.extend_from_slice(&bstr::join(",\n", lines));
     if !lines.is_empty() {
         text.push(b'\n');
     }
     text.extend_from_slice(TAIL);
-    store(repository, &text)?;
-    Ok(all)
+    text
 }
 
 /// Removes what a writer that died has left; says whether there was anything.
@@ -139,21 +158,24 @@ pub fn clean(repository: &Repository) -> bool {
     lock(repository).is_ok_and(|_lock| fs::remove_file(temporary(repository)).is_ok())
 }
 
-/// What `decide` makes of a line: `None` leaves it, `Some(None)` takes it out.
-type Decision = Option<Option<Vec<u8>>>;
+/// The file as it is, if it is there.
+fn current(repository: &Repository) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path(repository)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
 
+/// Puts a line in the place of the agent's, or leaves it where `decide` gives none.
 fn change(
     repository: &Repository,
     agent: &str,
-    decide: impl FnOnce(Option<&BStr>) -> Decision,
+    decide: impl FnOnce(Option<&BStr>) -> Option<Vec<u8>>,
 ) -> io::Result<Updated> {
     let _lock = lock(repository)?;
-    let text = match fs::read(path(repository)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Updated::NoMirror),
-        Err(error) => return Err(error),
-    };
-    let Some(lines) = lines_of(&text) else {
+    let text = current(repository)?;
+    let Some(lines) = text.as_deref().and_then(lines_of) else {
         return Ok(Updated::NoMirror);
     };
     // Agents need no escape in JSON, and a line break stands for itself nowhere in it.
@@ -176,25 +198,17 @@ fn change(
     let Some(new) = decide(old) else {
         return Ok(Updated::Yes);
     };
-    let mut before = &lines[..start];
+    let before = &lines[..start];
     let after = &lines[end..];
     let mut text = Vec::with_capacity(HEAD.len() + lines.len() + 512);
     text.extend_from_slice(HEAD);
-    if new.is_none() && after.is_empty() {
-        // The line before becomes the last one, which has no comma.
-        before = before.strip_suffix(b",\n").unwrap_or(before);
-    }
     text.extend_from_slice(before);
-    if let Some(new) = &new {
-        if after.is_empty() && !before.is_empty() && !before.ends_with(b",\n") {
-            text.truncate(text.len() - 1);
-            text.extend_from_slice(b",\n");
-        }
-        text.extend_from_slice(new);
-        text.extend_from_slice(if after.is_empty() { b"\n" } else { b",\n" });
-    } else if after.is_empty() && !before.is_empty() {
-        text.push(b'\n');
+    if after.is_empty() && !before.is_empty() && !before.ends_with(b",\n") {
+        text.truncate(text.len() - 1);
+        text.extend_from_slice(b",\n");
     }
+    text.extend_from_slice(&new);
+    text.extend_from_slice(if after.is_empty() { b"\n" } else { b",\n" });
     text.extend_from_slice(after);
     text.extend_from_slice(TAIL);
     store(repository, &text)?;
@@ -205,6 +219,12 @@ fn change(
 fn lines_of(text: &[u8]) -> Option<&[u8]> {
     let lines = text.strip_prefix(HEAD)?.strip_suffix(TAIL)?;
     (lines.is_empty() || lines.ends_with(b"\n") && !lines.ends_with(b",\n")).then_some(lines)
+}
+
+/// Whose line it is.
+fn agent_of(line: &[u8]) -> Option<&str> {
+    let (agent, _) = line.strip_prefix(b"\"")?.split_once_str("\"")?;
+    agent.to_str().ok()
 }
 
 fn parse_line(line: &BStr) -> Option<Shown> {

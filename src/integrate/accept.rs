@@ -14,7 +14,7 @@ use super::journal::{
 };
 use super::plan::Verdict;
 use super::planner::{Outcome, Plan, into_journal};
-use super::release::release_if_done;
+use super::release::release_all_done;
 use super::select::select;
 use super::undo::{self, Undone};
 use super::{Error, Result, group, store as changes};
@@ -140,12 +140,13 @@ pub fn accept_with(
     let mut accepted = finished(id, outcomes);
     accepted.recovered = recovered;
     accepted.kept = kept;
-    for (agent, lock) in &agents {
-        let Some(lock) = lock else { continue };
-        if note(store, agent, &accepted.outcomes) && release_if_done(store, lock, agent)? {
-            accepted.released.push(agent.clone());
-        }
-    }
+    let locked = agents
+        .iter()
+        .filter_map(|(agent, lock)| Some((agent, lock.as_ref()?)));
+    let took_part: Vec<_> = locked
+        .filter(|(agent, _)| note(store, agent, &accepted.outcomes))
+        .collect();
+    accepted.released = release_all_done(store, &took_part)?;
     Ok(accepted)
 }
 

@@ -23,17 +23,33 @@ pub fn release(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
 /// Releases the workspace of an agent where nothing waits in it: every change of its newest proposal
 /// is decided, its overlay holds nothing besides, and no directory is open. Tells whether it did.
 pub(super) fn release_if_done(store: &Store<'_>, lock: &Lock, agent: &AgentId) -> Result<bool> {
-    if store.open_directory(agent)?.is_some() {
-        return Ok(false);
+    Ok(!release_all_done(store, &[(agent, lock)])?.is_empty())
+}
+
+/// As [`release_if_done`], of many, each under its lock: the refs of all that are done go together.
+pub(super) fn release_all_done(
+    store: &Store<'_>,
+    agents: &[(&AgentId, &Lock)],
+) -> Result<Vec<AgentId>> {
+    let mut released = Vec::new();
+    for (agent, lock) in agents {
+        if store.open_directory(agent)?.is_none()
+            && let Some(workspace) = done(store, agent)?
+        {
+            released.push((*lock, workspace));
+        }
     }
-    let Some(workspace) = done(store, agent)? else {
-        return Ok(false);
-    };
-    let released = store.release(lock, workspace, false)?.workspace;
-    store.note_end(&released, "release");
-    // A cache: what stays of it is nobody's loss.
-    let _ = layout::forget(store, agent);
-    Ok(true)
+    if released.is_empty() {
+        return Ok(Vec::new());
+    }
+    store.release_all(&released)?;
+    let agents = released.into_iter().map(|(_, workspace)| workspace.agent);
+    let agents: Vec<AgentId> = agents.collect();
+    for agent in &agents {
+        // A cache: what stays of it is nobody's loss.
+        let _ = layout::forget(store, agent);
+    }
+    Ok(agents)
 }
 
 /// Whether nothing waits in a workspace, apart from a directory that may be open.

@@ -6,7 +6,7 @@ use bstr::BString;
 
 use super::{Change, Error, Kind, Published, Result, Store, Terms, Workspace, names};
 use crate::git::tree::{self, Entry};
-use crate::git::{Expect, RefUpdate};
+use crate::git::{Expect, Lock, RefUpdate};
 use crate::model::{AgentId, Refusal, RepoPath, Revision};
 
 /// What became of a workspace that was let go.
@@ -101,30 +101,45 @@ impl Store<'_> {
     ///
     /// # Errors
     /// When a ref cannot be moved.
-    pub fn release(
-        &self,
-        _lock: &crate::git::Lock,
-        workspace: Workspace,
-        keep: bool,
-    ) -> Result<Disposed> {
-        let agent = workspace.agent.clone();
-        let refs = self.repository.refs();
-        let trash = keep.then(|| names::trash(&agent, workspace.revision()));
-        let mut steps = Vec::new();
-        if let Some(trash) = &trash {
-            steps.push(RefUpdate::set(trash, Expect::Anything, workspace.commit));
-        }
-        if let Some(tip) = refs.find(&names::branch(&agent))? {
-            steps.push(RefUpdate::delete(names::branch(&agent), Expect::Is(tip)));
-        }
-        for (name, id) in refs.list(&names::workspace(&agent))? {
-            if name != names::overlay(&agent) {
-                steps.push(RefUpdate::delete(name, Expect::Is(id)));
-            }
-        }
-        let overlay = RefUpdate::delete(names::overlay(&agent), Expect::Is(workspace.commit));
-        steps.push(overlay);
-        refs.apply(&steps)?;
+    pub fn release(&self, _lock: &Lock, workspace: Workspace, keep: bool) -> Result<Disposed> {
+        let trash = keep.then(|| names::trash(&workspace.agent, workspace.revision()));
+        let pin = trash
+            .as_ref()
+            .map(|name| RefUpdate::set(name, Expect::Anything, workspace.commit));
+        self.let_go(pin, std::slice::from_ref(&workspace))?;
         Ok(Disposed { workspace, trash })
+    }
+
+    /// Releases workspaces of which nothing has to be kept, all in one list of ref updates, and notes
+    /// that they are gone. The caller has looked at each under its lock.
+    ///
+    /// # Errors
+    /// When a ref cannot be moved. A ref that is not as it was found leaves all of them as they were.
+    pub fn release_all(&self, released: &[(&Lock, Workspace)]) -> Result<()> {
+        let workspaces: Vec<Workspace> = released.iter().map(|(_, one)| one.clone()).collect();
+        self.let_go(None, &workspaces)?;
+        self.note_ends(&workspaces, "release");
+        Ok(())
+    }
+
+    /// All pins go before the first overlay does.
+    fn let_go(&self, pin: Option<RefUpdate>, workspaces: &[Workspace]) -> Result<()> {
+        let refs = self.repository.refs();
+        let (mut pins, mut overlays) = (Vec::new(), Vec::new());
+        for workspace in workspaces {
+            let agent = &workspace.agent;
+            if let Some(tip) = refs.find(&names::branch(agent))? {
+                pins.push(RefUpdate::delete(names::branch(agent), Expect::Is(tip)));
+            }
+            for (name, id) in refs.list(&names::workspace(agent))? {
+                if name != names::overlay(agent) {
+                    pins.push(RefUpdate::delete(name, Expect::Is(id)));
+                }
+            }
+            let expect = Expect::Is(workspace.commit);
+            overlays.push(RefUpdate::delete(names::overlay(agent), expect));
+        }
+        let steps: Vec<RefUpdate> = pin.into_iter().chain(pins).chain(overlays).collect();
+        Ok(refs.apply(&steps)?)
     }
 }

@@ -1,6 +1,6 @@
 //! What the mirror shows of the workspaces, and how it is brought back in step with the refs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
@@ -73,8 +73,16 @@ impl Store<'_> {
     /// Logs that a workspace is gone (`kind` is `dispose` or `release`) and shows it no more. To be called
     /// after [`Store::release`], under the same lock.
     pub fn note_end(&self, workspace: &Workspace, kind: &str) {
-        self.log_event(workspace, kind);
-        if let Ok(Updated::NoMirror) = mirror::drop_agent(self.repository(), &workspace.agent) {
+        self.note_ends(std::slice::from_ref(workspace), kind);
+    }
+
+    /// As [`Store::note_end`], of several: the mirror is written once.
+    pub(super) fn note_ends(&self, workspaces: &[Workspace], kind: &str) {
+        for workspace in workspaces {
+            self.log_event(workspace, kind);
+        }
+        let gone: BTreeSet<&str> = workspaces.iter().map(|one| one.agent.as_str()).collect();
+        if let Ok(Updated::NoMirror) = mirror::drop_agents(self.repository(), &gone) {
             let _ = self.rebuild_mirror();
         }
     }

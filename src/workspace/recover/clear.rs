@@ -71,7 +71,7 @@ impl Store<'_> {
         }
         cleared.kept = kept.keys().map(|n| names::trash(agent, *n)).collect();
         self.remove_refs(agent, refs, &kept, &mut cleared)?;
-        let _ = mirror::drop_agent(self.repository(), agent);
+        let _ = mirror::drop_agents(self.repository(), &[agent.as_str()].into());
         Ok(cleared)
     }
 
