@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Error, Options, Result, Status};
 use crate::model::{Refusal, json_path, sanitize_terminal};
+use crate::output::sentence;
 use crate::workspace;
 use crate::{integrate, layout};
 
@@ -79,7 +80,7 @@ impl Failure {
         Failure {
             status,
             kind,
-            message: text(error),
+            message: sentence(error),
         }
     }
 
@@ -127,21 +128,6 @@ fn status_of(kind: Refusal) -> Status {
         }
         _ => Status::Refused,
     }
-}
-
-/// The sentence, followed by the causes that it does not name itself.
-fn text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// The output, buffered.

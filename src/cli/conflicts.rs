@@ -2,9 +2,9 @@
 
 use std::io::IsTerminal;
 
-use git_vws::integrate::{self, Collision, Radar};
+use git_vws::integrate::{self, Radar};
 use git_vws::model::AgentId;
-use git_vws::output::{Form, PathStyle, Record};
+use git_vws::output::{Form, PathStyle, report};
 
 use super::args::FormArgs;
 use super::report::Failure;
@@ -26,11 +26,11 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let radar = integrate::conflicts(&session.store(), &args.agents)?;
     for collision in &radar.collisions {
-        // No agent is called '-'.
-        let with = collision.with.as_ref().map_or("-", AgentId::as_str);
-        let fields = format!("{} {} {with}", collision.kind, collision.agent);
+        let fields = report::collision_fields(collision);
         let paths = [collision.path.as_ref()];
-        out.path_line(PathStyle::Tree, &fields, &paths, || record(collision))?;
+        out.path_line(PathStyle::Tree, &fields, &paths, || {
+            report::collision(collision)
+        })?;
     }
     out.finish()?;
     super::upkeep::remark_interrupted(session);
@@ -58,14 +58,6 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         },
         hint: None,
     })
-}
-
-fn record(collision: &Collision) -> Record {
-    Record::new()
-        .with("path", &collision.path)
-        .with("kind", collision.kind.as_str())
-        .with("agent", &collision.agent)
-        .maybe("with", collision.with.as_ref())
 }
 
 /// For a person: at how many paths each of those that collide does so with each other and, in the
@@ -109,6 +101,7 @@ fn matrix(radar: &Radar) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use git_vws::integrate::Collision;
     use git_vws::model::Refusal;
 
     use super::*;

@@ -3,7 +3,6 @@
 //! Exit codes: 1 is a command's own documented "no" (`error:`), 128 is a failure (`fatal:`), 141 a
 //! reader that went away (silent). Usage errors, 129, are made in `usage`.
 
-use std::error::Error as _;
 use std::io;
 use std::process::ExitCode;
 
@@ -116,27 +115,12 @@ impl Failure {
         if code != CLOSED_PIPE {
             let level = if code == REFUSED { "error" } else { "fatal" };
             let kind = kind.map(|kind| format!(" [{kind}]")).unwrap_or_default();
-            say(level, &format!("{}{kind}", self.text()));
+            say(level, &format!("{}{kind}", output::sentence(self)));
             if let Some(hint) = hint {
                 session::hint(&hint);
             }
         }
         ExitCode::from(other.filter(|_| code != CLOSED_PIPE).unwrap_or(code))
-    }
-
-    /// The sentence, followed by the causes that it does not name itself.
-    fn text(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = self.source();
-        while let Some(cause) = source {
-            let cause_text = cause.to_string();
-            if !text.contains(&cause_text) {
-                text.push_str(": ");
-                text.push_str(&cause_text);
-            }
-            source = cause.source();
-        }
-        text
     }
 
     fn classify(&self) -> Report {
@@ -327,12 +311,15 @@ mod tests {
     #[test]
     fn causes_are_said_once() {
         let io = git::Error::io("read", "f", io::Error::other("gone"));
-        assert_eq!(Failure::from(io).text(), "cannot read 'f': gone");
+        assert_eq!(
+            output::sentence(&Failure::from(io)),
+            "cannot read 'f': gone"
+        );
         let source = "the disk is on fire".into();
         let id = git::ObjectId::ZERO_SHA1;
         let path = "d".into();
         let tree = git::tree::Error::Read { id, path, source };
-        let text = Failure::from(workspace::Error::from(tree)).text();
+        let text = output::sentence(&Failure::from(workspace::Error::from(tree)));
         assert!(
             text.ends_with("could not be read: the disk is on fire"),
             "{text}"

@@ -1,8 +1,8 @@
 //! `git vws template`: the frozen layouts that overlays stand on.
 
 use clap::Subcommand;
-use git_vws::layout::template::{self, Info, Policy};
-use git_vws::output::Record;
+use git_vws::layout::template::{self, Policy};
+use git_vws::output::report;
 
 use super::args::FormArgs;
 use super::report::Failure;
@@ -53,18 +53,10 @@ pub(crate) fn run(command: &Command, session: &Session) -> Result<(), Failure> {
     }
 }
 
-fn record(info: &Info) -> Record {
-    Record::new()
-        .with("template", info.name.clone())
-        .with("files", info.files as u64)
-        .with("bytes", info.bytes)
-        .with("last-used", info.last_used)
-}
-
 fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     for info in template::list(session.repository())? {
-        out.record(&record(&info))?;
+        out.record(&report::template(&info))?;
     }
     Ok(out.finish()?)
 }
@@ -72,11 +64,7 @@ fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
 fn warm(args: &WarmArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let (template, warm) = template::warm_up(&session.store())?;
-    let record = Record::new()
-        .with("tree", template.tree())
-        .with("files", template.file_count() as u64)
-        .maybe("warm", warm.as_ref().map(|warm| warm.name().to_owned()));
-    out.record(&record)?;
+    out.record(&report::warmed(&template, warm.as_ref()))?;
     Ok(out.finish()?)
 }
 
@@ -88,10 +76,10 @@ fn prune(args: &PruneArgs, session: &Session) -> Result<(), Failure> {
     };
     let pruned = template::prune(session.repository(), &policy)?;
     for info in &pruned.removed {
-        out.record(&record(info).flag("removed", true).flag("in-use", false))?;
+        out.record(&report::pruned(info, true))?;
     }
     for info in &pruned.in_use {
-        out.record(&record(info).flag("removed", false).flag("in-use", true))?;
+        out.record(&report::pruned(info, false))?;
     }
     Ok(out.finish()?)
 }

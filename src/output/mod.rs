@@ -13,5 +13,20 @@ mod record;
 pub mod report;
 pub mod upkeep;
 
+/// What an error says: its sentence, followed by the causes that it does not name itself.
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
 pub use printer::{Error, Form, PathStyle, Printer, Result};
 pub use record::{Record, Value};

@@ -4,12 +4,14 @@
 
 mod decision;
 mod directory;
+mod repository;
 
 use std::path::Path;
 
-pub use decision::{accepted, accepted_fields, journal, proposed, proposed_fields};
-pub use decision::{rejected, undone, undone_fields};
+pub use decision::{accepted, accepted_fields, collision, collision_fields, journal};
+pub use decision::{proposed, proposed_fields, rejected, undone, undone_fields};
 pub use directory::{captured, laid_out, place, settled};
+pub use repository::{check, pruned, template, warmed};
 
 use super::{Record, Value};
 use crate::git::tree::{self, Change, Entry};

@@ -1,22 +1,12 @@
 //! What upkeep found and did, as records: each says first what it is about.
 
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
-use bstr::BString;
-
-use super::report::left_out;
+use super::report::{left_out, place};
 use super::{Record, Value};
 use crate::integrate::journal::{self, State};
 use crate::integrate::upkeep::{Clear, Item, Kept, Report, Sweep};
 use crate::layout::{Adopted, Fate};
 use crate::mirror::Shown;
 use crate::workspace::{Difference, LockFile};
-
-/// A path of the file system.
-fn place(path: &Path) -> Value {
-    Value::Path(BString::from(path.as_os_str().as_bytes()))
-}
 
 /// A recovery: what was found, one record each, and last how many of each kind.
 pub fn recovered(report: &Report) -> Vec<Record> {

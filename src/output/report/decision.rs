@@ -6,7 +6,7 @@ use crate::integrate::journal::{
     Entry, Kind, Outcome as StepOutcome, State as Phase, Step, Summary,
 };
 use crate::integrate::undo::Undone;
-use crate::integrate::{Outcome, Proposal, ProposedChange, Rejection, State, Verdict};
+use crate::integrate::{Collision, Outcome, Proposal, ProposedChange, Rejection, State, Verdict};
 use crate::model::AgentId;
 
 /// How many needs a record names; beyond that only their count is told.
@@ -192,4 +192,20 @@ fn outcome(outcome: &StepOutcome) -> &'static str {
         StepOutcome::RolledBack => "rolled-back",
         StepOutcome::Overtaken => "overtaken",
     }
+}
+
+/// The fields before the path of a collision: `<kind> <agent> <with>`.
+pub fn collision_fields(collision: &Collision) -> String {
+    // No agent is called '-'.
+    let with = collision.with.as_ref().map_or("-", AgentId::as_str);
+    format!("{} {} {with}", collision.kind, collision.agent)
+}
+
+/// Two workspaces, or one and the working tree, that collide at a path.
+pub fn collision(collision: &Collision) -> Record {
+    Record::new()
+        .with("path", &collision.path)
+        .with("kind", collision.kind.as_str())
+        .with("agent", &collision.agent)
+        .maybe("with", collision.with.as_ref())
 }
