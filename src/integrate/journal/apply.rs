@@ -52,6 +52,9 @@ pub fn go_on(point: Point) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
+/// What is done to one step of an entry.
+type Act<J> = fn(&J, &mut Entry, usize, &mut [Progress], &mut Hooks<'_>) -> Result<Verdict>;
+
 /// Up to so many files are flushed one by one; more, with all of the file system.
 const FLUSH_EACH: usize = 16;
 
@@ -86,20 +89,15 @@ impl Journal<'_> {
             drop(fault);
             all.iter_mut().for_each(|progress| progress.at = At::Start);
         }
-        for group in &groups {
-            if !self.carry_out_group(entry, group, &mut all, hooks)? {
-                self.take_back_group(entry, group, &all, (&mut kept, &mut *hooks.at))?;
-            }
-        }
+        self.each_group(entry, &groups, &mut all, (hooks, &mut kept), Self::forward)?;
         fault::point("steps-swapped");
         self.flush_folders(entry);
         let swapped: Vec<_> = all.iter().enumerate().collect();
         self.rest(entry, &swapped);
-        for group in &groups {
-            if !self.settle_group(entry, group, &mut all, hooks)? {
-                self.take_back_group(entry, group, &all, (&mut kept, &mut *hooks.at))?;
-            }
-        }
+        // The others have been taken back.
+        let landed = groups.into_iter().filter(|group| !dead(entry, group));
+        let landed: Vec<_> = landed.collect();
+        self.each_group(entry, &landed, &mut all, (hooks, &mut kept), Self::let_go)?;
         self.prune(entry);
         for (progress, step) in all.into_iter().zip(&entry.steps) {
             let folder = step.path.parent();
@@ -111,30 +109,60 @@ impl Journal<'_> {
         Ok(kept)
     }
 
-    fn carry_out_group(
+    /// Does the same to each step of each group; a group in which a step is dead, or dies of it, is
+    /// taken back.
+    fn each_group(
         &self,
         entry: &mut Entry,
-        group: &[usize],
+        groups: &[Vec<usize>],
+        all: &mut [Progress],
+        (hooks, kept): (&mut Hooks<'_>, &mut Vec<BString>),
+        act: Act<Self>,
+    ) -> Result<()> {
+        for group in groups {
+            let mut lives = !dead(entry, group);
+            for index in group {
+                if lives && entry.steps[*index].outcome != Outcome::Identical {
+                    let done = act(self, entry, *index, all, hooks)?;
+                    note(entry, *index, done);
+                    lives = !is_dead(&entry.steps[*index].outcome);
+                }
+            }
+            if !lives {
+                self.take_back_group(entry, group, all, (&mut *kept, &mut *hooks.at))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the new content of a step in place.
+    fn forward(
+        &self,
+        entry: &mut Entry,
+        index: usize,
         all: &mut [Progress],
         hooks: &mut Hooks<'_>,
-    ) -> Result<bool> {
-        if dead(entry, group) {
-            return Ok(false);
+    ) -> Result<Verdict> {
+        if matches!(all[index].at, At::Waiting) {
+            self.clear_the_way(entry, index, all, hooks)?;
         }
-        for index in group {
-            if entry.steps[*index].outcome == Outcome::Identical {
-                continue;
-            }
-            if matches!(all[*index].at, At::Waiting) {
-                self.clear_the_way(entry, *index, all, hooks)?;
-            }
-            let done = self.carry_out(entry, *index, &mut all[*index], hooks)?;
-            note(entry, *index, done);
-            if is_dead(&entry.steps[*index].outcome) {
-                return Ok(false);
-            }
+        self.carry_out(entry, index, &mut all[index], hooks)
+    }
+
+    /// Lets the old content of a step go: now it is written.
+    fn let_go(
+        &self,
+        entry: &mut Entry,
+        index: usize,
+        all: &mut [Progress],
+        hooks: &mut Hooks<'_>,
+    ) -> Result<Verdict> {
+        let settled = self.settle(entry, index, &mut all[index], hooks)?;
+        let outcome = &mut entry.steps[index].outcome;
+        if matches!(settled, Verdict::Fine) && *outcome == Outcome::Pending {
+            *outcome = Outcome::Written;
         }
-        Ok(true)
+        Ok(settled)
     }
 
     /// Empties the folder at a step's path: what its group has removed from there lies beside its
@@ -156,31 +184,6 @@ impl Journal<'_> {
         }
         self.prune_below(entry, path.as_bstr());
         Ok(())
-    }
-
-    fn settle_group(
-        &self,
-        entry: &mut Entry,
-        group: &[usize],
-        all: &mut [Progress],
-        hooks: &mut Hooks<'_>,
-    ) -> Result<bool> {
-        if dead(entry, group) {
-            return Ok(true);
-        }
-        for index in group {
-            if entry.steps[*index].outcome == Outcome::Identical {
-                continue;
-            }
-            let settled = self.settle(entry, *index, &mut all[*index], hooks)?;
-            note(entry, *index, settled);
-            match &mut entry.steps[*index].outcome {
-                outcome @ Outcome::Pending => *outcome = Outcome::Written,
-                outcome if is_dead(outcome) => return Ok(false),
-                _ => {}
-            }
-        }
-        Ok(true)
     }
 
     /// Takes back all of a group; its refused or failed steps stay refused or failed.
