@@ -509,6 +509,7 @@ fn offer(sandbox: &Sandbox, n: u64, time: i64, decided: bool) -> Offered {
         id: ObjectId::from_str(&id).unwrap(),
         time,
         decided,
+        needed: false,
     }
 }
 

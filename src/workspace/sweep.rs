@@ -61,6 +61,8 @@ pub struct Offered {
     pub time: i64,
     /// Whether each of its changes is decided.
     pub decided: bool,
+    /// Whether something that waits for a decision was built on it: what became of it still counts.
+    pub needed: bool,
 }
 
 /// What the layers above know of the refs that they keep.
@@ -193,7 +195,7 @@ impl Store<'_> {
         all.sort_by_key(|offered| std::cmp::Reverse(offered.time));
         for (rank, offered) in all.into_iter().enumerate() {
             let needed = kept.contains(&(offered.agent.clone(), offered.revision));
-            if !offered.decided || needed {
+            if !offered.decided || offered.needed || needed {
                 continue;
             }
             if let Some(why) = self.outlived(policy, rank, offered.time) {

@@ -1,67 +1,27 @@
 //! What was built on other agents' undecided work: refused without it, accepted with it, blocked when
 //! it is gone.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use bstr::BString;
 use git_vws::disk::Point;
-use git_vws::git::tree::{self, Entry};
-use git_vws::git::{NewCommit, ObjectId};
-use git_vws::integrate::{self, Accept, Need, State};
-use git_vws::workspace::{Change, Kind, Terms};
+use git_vws::integrate::upkeep;
+use git_vws::integrate::{self, Accept, Need, RebaseRequest, StackRequest, State};
+use git_vws::workspace::{Change, Kind, Policy, Store, Terms};
 
 use crate::place::*;
 
 impl Place {
-    /// Makes a workspace on top of what the parents offer now, as `stack` does.
+    /// Makes a workspace on top of what the parents hold now.
     fn stack(&self, child: &str, parents: &[&str]) {
-        self.create(child);
-        let mut needs: Vec<Need> = Vec::new();
-        let mut edits: BTreeMap<BString, Option<Entry>> = BTreeMap::new();
-        for parent in parents {
-            let proposal = self.newest(parent);
-            needs.extend(proposal.lineage.clone());
-            for change in proposal.changes.iter().filter(|c| c.is_undecided()) {
-                edits.insert(change.path.clone(), change.new);
-                needs.push(Need {
-                    agent: proposal.agent.clone(),
-                    proposal: proposal.revision,
-                    path: change.path.clone(),
-                    patch_hash: change.patch_hash(&self.repository).unwrap().to_string(),
-                });
-            }
-            for need in &proposal.lineage {
-                let of = Some((&need.agent, Some(need.proposal)));
-                let grandparent = integrate::changes(&self.store(), of).unwrap().remove(0);
-                let new = grandparent.change(&need.path).unwrap().new;
-                edits.entry(need.path.clone()).or_insert(new);
-            }
-        }
-        let lineage: serde_json::Value = needs.iter().map(Need::to_json).collect();
-        let mut base = None;
-        let done = self
-            .store()
-            .publish(&id(child), Terms::default(), |current, staging| {
-                let tree = tree::edit(staging, current.tree, &edits)?;
-                let parents: [ObjectId; 1] = [current.base()];
-                let commit = staging.commit(&NewCommit {
-                    tree,
-                    parents: &parents,
-                    time: 1,
-                    message: b"stacked\n",
-                })?;
-                base = Some(commit);
-                let mut change = Change::new(Kind::Rebase, Vec::new(), tree);
-                change.base = Some(commit);
-                let lineage = lineage.clone();
-                change.amend = Some(Box::new(move |meta| {
-                    meta.extra.insert("lineage".to_owned(), lineage);
-                }));
-                Ok(Some(change))
-            })
-            .unwrap();
-        assert_eq!(Some(done.workspace.base()), base);
+        let request = StackRequest {
+            on: parents.iter().map(|parent| id(parent)).collect(),
+            onto: None,
+            strict: true,
+            read_only: false,
+            session: None,
+        };
+        let stacked = integrate::stack(&self.store(), &id(child), &request).unwrap();
+        assert!(stacked.left_out.is_empty());
     }
 
     fn newest(&self, agent: &str) -> integrate::Proposal {
@@ -548,4 +508,96 @@ fn what_was_imported_needs_nobody_and_nonsense_is_no_lineage() {
     place.write("c", "pc", "c\n");
     let error = integrate::propose(&place.store(), &id("c"), None).unwrap_err();
     assert!(error.to_string().contains("lineage"), "{error}");
+}
+
+#[test]
+fn without_the_rejected_parent_a_dependent_is_free_where_its_edits_are_disjoint() {
+    let place = Place::family();
+    place.reject("a", &[]);
+    let request = RebaseRequest {
+        onto: git_vws::workspace::From::Commit("HEAD".into()),
+        with_parents: true,
+        without: vec![id("a")],
+        keep_conflicts: false,
+    };
+    let rebase =
+        |agent: &str| integrate::rebase(&place.store(), &id(agent), &request, Terms::default());
+    // Line 5 of `b` has nothing to do with line 1 of `a`.
+    rebase("b").unwrap();
+    place.propose("b");
+    assert_eq!(place.needs("b"), [""; 0]);
+    let all = place.accept("b", &[]);
+    assert_eq!(told(&all), ["b:f clean", "b:nb clean"]);
+    assert_eq!(place.read("f"), TEN.replace("5\n", "b\n"));
+    // On the very line of a rejected parent it is a conflict, and nothing moves.
+    place.create("p");
+    place.write("p", "h", "p\n");
+    place.propose("p");
+    place.stack("q", &["p"]);
+    place.write("q", "h", "q\n");
+    place.propose("q");
+    place.reject("p", &[]);
+    let request = RebaseRequest {
+        without: vec![id("p")],
+        ..request.clone()
+    };
+    let before = place.overlay("q", "h");
+    let moved = integrate::rebase(&place.store(), &id("q"), &request, Terms::default());
+    assert!(moved.is_err() || !moved.unwrap().conflicts.is_empty());
+    assert_eq!(place.overlay("q", "h"), before);
+    assert!(place.states("q").iter().all(|s| s.ends_with("blocked")));
+}
+
+#[test]
+fn a_sweep_keeps_what_something_undecided_was_built_on() {
+    const DAY: i64 = 24 * 60 * 60;
+    let place = Place::family();
+    // Parents of a dependent that is proposed, and of one that is not.
+    place.create("p");
+    place.write("p", "h", "p\n");
+    place.propose("p");
+    place.stack("q", &["p"]);
+    place.write("q", "nq", "q\n");
+    for agent in ["a", "p", "z"] {
+        assert!(!place.accept(agent, &[]).is_partial());
+    }
+    let later = Store::new(&place.repository, 1_700_000_000 + 40 * DAY);
+    let sweep = || {
+        let now = std::time::SystemTime::now();
+        upkeep::sweep(&later, Policy::default(), now, false).unwrap()
+    };
+    let swept = sweep();
+    let gone: Vec<_> = swept
+        .items
+        .iter()
+        .map(|item| item.name.to_string())
+        .collect();
+    assert!(
+        gone.contains(&"refs/relo/changes/z/2".to_owned()),
+        "{gone:?}"
+    );
+    for parent in ["a", "p"] {
+        let name = format!("refs/relo/changes/{parent}/2");
+        assert!(!gone.contains(&name), "{gone:?}");
+    }
+    // Nobody waits for what is there.
+    place.propose("q");
+    assert_eq!(told(&place.accept("q", &[])), ["q:nq clean"]);
+    assert_eq!(told(&place.accept("b", &["nb"])), ["b:nb clean"]);
+    place.reject("b", &[]);
+    place.reject("c", &[]);
+    let swept = upkeep::sweep(
+        &Store::new(&place.repository, 1_700_000_000 + 80 * DAY),
+        Policy::default(),
+        std::time::SystemTime::now(),
+        false,
+    );
+    let gone = swept.unwrap().items.len();
+    assert!(gone >= 5, "{gone}");
+    assert_eq!(
+        place
+            .sandbox
+            .git_text(&["for-each-ref", "refs/relo/changes"]),
+        ""
+    );
 }

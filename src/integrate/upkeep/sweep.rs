@@ -4,15 +4,18 @@
 //! it: journal entries, proposals, and directories. A directory goes only if everything in its
 //! workspace is decided after its content was imported.
 
+use std::collections::BTreeMap;
+
 use bstr::BString;
 
 use super::dispose::is_decided;
 use super::proposal_of;
 use crate::git::{self, pack};
 use crate::integrate::journal::{self, State};
+use crate::integrate::lineage::{self, Need};
 use crate::integrate::{Result, decide, release, store as changes};
 use crate::layout::{self, Adoption, Insist};
-use crate::model::AgentId;
+use crate::model::{AgentId, Revision};
 use crate::workspace::{Doomed, Inputs, Journalled, Offered, Policy, Store, What, names};
 
 /// Something that a sweep removes, or would.
@@ -162,13 +165,17 @@ fn inputs(store: &Store<'_>) -> Result<Inputs> {
         });
     }
     let objects = store.repository().objects()?;
+    let mut needs = needs_of_workspaces(store)?;
     for (name, id) in store.repository().refs().list(names::CHANGES)? {
         let Some((agent, revision)) = proposal_of(&name) else {
             continue;
         };
         // Undecided, as far as anybody can tell: neither it nor its workspace goes.
         let found = changes::find(store, &agent, revision).ok().flatten();
-        let decided = found.is_some_and(|proposal| proposal.undecided() == 0);
+        let decided = found.as_ref().is_some_and(|found| found.undecided() == 0);
+        if let Some(found) = found.filter(|_| !decided) {
+            needs.extend(found.lineage);
+        }
         let time = objects.commit(id).map_or(store.now(), |commit| commit.time);
         inputs.proposals.push(Offered {
             agent,
@@ -176,7 +183,28 @@ fn inputs(store: &Store<'_>) -> Result<Inputs> {
             id,
             time,
             decided,
+            needed: false,
         });
     }
+    // The oldest that anybody names, and all that may have taken its place since.
+    let mut oldest: BTreeMap<AgentId, Revision> = BTreeMap::new();
+    for need in needs {
+        let oldest = oldest.entry(need.agent).or_insert(need.proposal);
+        *oldest = (*oldest).min(need.proposal);
+    }
+    for offered in &mut inputs.proposals {
+        let oldest = oldest.get(&offered.agent);
+        offered.needed = oldest.is_some_and(|oldest| offered.revision >= *oldest);
+    }
     Ok(inputs)
+}
+
+/// What workspaces were built on that are there, proposed or not. A damaged one needs what its undecided
+/// proposals say.
+fn needs_of_workspaces(store: &Store<'_>) -> Result<Vec<Need>> {
+    let workspaces = store.list()?.into_iter();
+    let needs = workspaces
+        .filter_map(|listed| lineage::of_workspace(&listed.state.ok()?).ok())
+        .flatten();
+    Ok(needs.collect())
 }
