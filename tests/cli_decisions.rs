@@ -30,24 +30,6 @@ fn run(sandbox: &Sandbox, agent: &str, script: &str) {
         .success();
 }
 
-/// Writes down that a workspace was built on what another offers in a file, as `stack` does.
-fn rest_on(sandbox: &Sandbox, child: &str, parent: &str, path: &str, hash: &str) {
-    let name = format!("refs/relo/vws/{child}/overlay");
-    let message = sandbox.git_text(&["log", "-1", "--format=%B", &name]);
-    let lineage = format!(
-        "{{\"format\":1,\"lineage\":[{{\"agent\":\"{parent}\",\"proposal\":2,\"path\":\"{path}\",\"patchHash\":\"{hash}\"}}],"
-    );
-    let message = message.replacen("{\"format\":1,", &lineage, 1);
-    let tree = format!("{name}^{{tree}}");
-    let parents = sandbox.git_text(&["log", "-1", "--format=%P", &name]);
-    let mut args = vec!["commit-tree", &tree];
-    for parent in parents.split(' ') {
-        args.extend(["-p", parent]);
-    }
-    let commit = String::from_utf8(sandbox.git_with_input(&args, message.as_bytes())).unwrap();
-    sandbox.git(&["update-ref", &name, commit.trim()]);
-}
-
 #[test]
 fn collisions_are_listed_and_nothing_is_laid_out() {
     let sandbox = started();
@@ -264,14 +246,7 @@ fn patches_for_reviewers_end_where_they_shall() {
 fn what_was_built_on_other_work_waits_for_it() {
     let sandbox = started();
     run(&sandbox, "parent", "echo p >p");
-    let _ = sandbox
-        .vws(&["overlay", "create", "child", "--from=parent"])
-        .success();
-    let blob = sandbox.git_text(&["rev-parse", "relo/parent:p"]);
-    let patch = format!("000000 {} 100644 {blob}\0p", "0".repeat(40));
-    let hash = sandbox.git_with_input(&["hash-object", "--stdin"], patch.as_bytes());
-    let hash = String::from_utf8(hash).unwrap();
-    rest_on(&sandbox, "child", "parent", "p", hash.trim());
+    let _ = sandbox.vws(&["stack", "child", "--on=parent"]).success();
     let _ = sandbox
         .vws_with_input(&["overlay", "write", "child", "c"], b"c\n")
         .success();
@@ -339,5 +314,130 @@ fn what_was_built_on_other_work_waits_for_it() {
     $ reject child
     rejected child 2	c
     exit: 0
+    "#);
+}
+
+#[test]
+fn a_dry_run_shows_conflicts_byte_for_byte_as_git_marks_them() {
+    let sandbox = Sandbox::new();
+    let lines = |edits: &[(usize, &str)], end: &str| -> String {
+        let line = |n| match edits.iter().find(|(at, _)| *at == n) {
+            Some((_, text)) => format!("{text}{end}"),
+            None => format!("line {n}{end}"),
+        };
+        (1..=30).map(line).collect()
+    };
+    let same = [(5, "same"), (6, "same too")];
+    let base = lines(&[], "\n");
+    let ours = lines(&[same[0], (6, "user"), (7, "same three"), (20, "u")], "\n");
+    let theirs = lines(&[same[0], (6, "agent"), (7, "same three"), (25, "a")], "\n");
+    let cases = [
+        ("f", base.clone(), ours.clone(), theirs.clone()),
+        // Without a final line end, and with those of another system.
+        (
+            "no-end",
+            "x".to_owned(),
+            "x\nuser".to_owned(),
+            "x\nagent".to_owned(),
+        ),
+        (
+            "sp ace\n\u{fc}",
+            lines(&[], "\r\n"),
+            lines(&[(3, "user")], "\r\n"),
+            lines(&[(3, "agent")], "\r\n"),
+        ),
+    ];
+    for (name, base, ..) in &cases {
+        sandbox.write(name, base);
+    }
+    sandbox.commit("base");
+    let _ = sandbox.vws(&["overlay", "create", "-q", "a"]).success();
+    for (name, _, ours, theirs) in &cases {
+        let args = ["overlay", "write", "a", name];
+        let _ = sandbox.vws_with_input(&args, theirs.as_bytes()).success();
+        sandbox.write(name, ours);
+    }
+    let _ = sandbox.vws(&["propose", "a"]).success();
+    let revision = sandbox.git_text(&[
+        "for-each-ref",
+        "--format=%(refname:lstrip=4)",
+        "refs/relo/changes",
+    ]);
+    let label = format!("a r{revision}");
+    for (at, bytes) in [("base", 1), ("ours", 2), ("theirs", 3)] {
+        for (n, case) in cases.iter().enumerate() {
+            let bytes = [&case.1, &case.2, &case.3][bytes - 1];
+            std::fs::write(sandbox.root().join(format!("{at}{n}")), bytes).unwrap();
+        }
+    }
+    for style in ["merge", "diff3", "zdiff3"] {
+        let config = format!("merge.conflictStyle={style}");
+        let ours = |args: &[&str]| {
+            let mut git = sandbox.command("git");
+            git.args(["-c", &config, "vws", "accept", "--dry-run", "-p"])
+                .args(args);
+            sandbox.outcome(git, b"")
+        };
+        let mut all = Vec::new();
+        for (n, (name, ..)) in cases.iter().enumerate() {
+            let mut git = sandbox.command("git");
+            git.args([
+                "merge-file",
+                "-p",
+                "-L",
+                "working tree",
+                "-L",
+                "base",
+                "-L",
+                &label,
+            ]);
+            if style != "merge" {
+                git.arg(format!("--{style}"));
+            }
+            let files =
+                ["ours", "base", "theirs"].map(|at| sandbox.root().join(format!("{at}{n}")));
+            git.args(files);
+            let marked = sandbox.outcome(git, b"");
+            assert_eq!(marked.code(), Some(1), "{marked}");
+            let out = ours(&["a", "--", name]);
+            assert_eq!(out.code(), Some(1), "{out}");
+            assert_eq!(out.stdout(), marked.stdout(), "{style} {name}");
+            all.push((*name, marked.stdout().to_vec()));
+        }
+        // Several are told apart by a line above each.
+        let heading = |name: &str| match name {
+            "f" | "no-end" => format!("==> a {revision} {name} <==\n"),
+            _ => format!("==> a {revision} \"sp ace\\n\\303\\274\" <==\n"),
+        };
+        let expected: Vec<u8> = all
+            .iter()
+            .flat_map(|(name, text)| [heading(name).as_bytes(), text].concat())
+            .collect();
+        assert_eq!(ours(&["a"]).stdout(), expected, "{style}");
+    }
+    // Nothing has changed, and the record of a conflict has the text too.
+    assert_eq!(sandbox.read("f"), ours.as_bytes());
+    assert_snapshot!(session(&sandbox, &[
+        &["accept", "--dry-run", "-p", "--json", "a", "--", "no-end"],
+        &["accept", "-p", "a"],
+        &["accept", "--dry-run", "-p", "-z", "a"],
+    ]), @r#"
+    $ accept --dry-run -p --json a -- no-end
+    {"v":1,"agent":"a","revision":4,"path":"no-end","verdict":"conflict","accepted":false,"journal":null,"because":null,"needs":null,"error":null,"mode":null,"oid":null,"marked":"x\n<<<<<<< working tree\nuser\n=======\nagent\n>>>>>>> a r4\n"}
+    --- stderr
+    error: cannot accept 'no-end' of agent 'a' [conflict]
+    error: 1 of 1 change would not be accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
+    exit: 1
+    $ accept -p a
+    --- stderr
+    fatal: missing --dry-run
+    usage: git vws accept [<options>] [agent] [path]...
+    exit: 129
+    $ accept --dry-run -p -z a
+    --- stderr
+    fatal: '--patch' cannot be used together with '-z'
+    usage: git vws accept [<options>] [agent] [path]...
+    exit: 129
     "#);
 }

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 
 use git_vws::integrate::journal::{Recovered, State};
-use git_vws::integrate::{self, Accept, Accepted, Verdict, Which};
+use git_vws::integrate::{self, Accept, Accepted, Conflicts, Verdict, Which};
 use git_vws::model::{AgentId, Refusal};
+use git_vws::output::quote::quote_c;
 use git_vws::output::{Form, PathStyle, report};
 
 use super::args::{self, FormArgs};
 use super::report::Failure;
-use super::session::{Session, count_of, say};
+use super::session::{Out, Session, count_of, say};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -33,6 +34,9 @@ pub(crate) struct Args {
     /// Show what would happen, change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Print the text of each conflict, with its markers
+    #[arg(short, long, requires = "dry_run", conflicts_with_all = ["nul", "conflict"])]
+    patch: bool,
     /// Leave alone the paths listed in a file, or on standard input: unsaved in an editor
     #[arg(long, value_name = "file|-")]
     dirty_from: Option<OsString>,
@@ -68,23 +72,62 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         dry_run: args.dry_run,
         atomic: args.atomic,
         with_parents: args.with_parents,
-        markers: args.conflict == Some(OnConflict::Markers),
+        conflicts: match args.conflict {
+            Some(OnConflict::Markers) => Conflicts::Mark,
+            None if args.patch => Conflicts::Show,
+            None => Conflicts::Refuse,
+        },
         unsaved,
         ..Accept::new(which)
     };
     let accepted = integrate::accept(&session.store(), &request)?;
+    if args.patch && args.form.form() == Form::Lines {
+        let config = session.repository().config()?;
+        let quote_path = config.bool("core.quotepath")?.unwrap_or(true);
+        marked(&mut out, &accepted, quote_path)?;
+    } else {
+        print(&mut out, &accepted, args.patch)?;
+    }
+    out.finish()?;
+    remark(&accepted, args);
+    refused(&accepted, args.dry_run)
+}
+
+/// Prints what became, or would become, of each change.
+fn print(out: &mut Out, accepted: &Accepted, patch: bool) -> Result<(), Failure> {
     for outcome in &accepted.outcomes {
         let journal = accepted.journal.map(|id| id.get());
         let journal = journal.filter(|_| outcome.verdict.is_done());
         let fields = report::accepted_fields(outcome, journal);
         let paths = [outcome.path.as_ref()];
         out.path_line(PathStyle::Tree, &fields, &paths, || {
-            report::accepted(outcome, journal)
+            let record = report::accepted(outcome, journal);
+            match patch {
+                true => record.maybe("marked", outcome.marked.clone()),
+                false => record,
+            }
         })?;
     }
-    out.finish()?;
-    remark(&accepted, args);
-    refused(&accepted, args.dry_run)
+    Ok(())
+}
+
+/// Prints the marked text of each conflict, byte for byte; where there are several, each below a line
+/// that names its agent and path.
+fn marked(out: &mut Out, accepted: &Accepted, quote_path: bool) -> Result<(), Failure> {
+    let texts = accepted.outcomes.iter().filter_map(|outcome| {
+        let text = outcome.marked.as_ref()?;
+        Some((outcome, text))
+    });
+    let several = texts.clone().count() > 1;
+    for (outcome, text) in texts {
+        if several {
+            let (agent, revision) = (&outcome.agent, outcome.revision);
+            let path = quote_c(outcome.path.as_ref(), quote_path);
+            out.bytes(format!("==> {agent} {revision} {path} <==\n").as_bytes())?;
+        }
+        out.bytes(text)?;
+    }
+    Ok(())
 }
 
 /// Tells of entries that had been interrupted: finished, or taken back.

@@ -13,7 +13,7 @@ use super::journal::{
     self, Draft, Entry, Hooks, Journal, JournalId, Kind, Recovered, Step, interrupted,
 };
 use super::plan::Verdict;
-use super::planner::{Outcome, Plan, into_journal};
+use super::planner::{Conflicts, Outcome, Plan, into_journal};
 use super::release::release_all_done;
 use super::select::select;
 use super::undo::{self, Undone};
@@ -48,9 +48,8 @@ pub struct Accept {
     pub atomic: bool,
     /// Whether the undecided changes that these were built on are accepted with them.
     pub with_parents: bool,
-    /// Whether a conflict is written into the file between markers, as `merge.conflictStyle` has it,
-    /// rather than refused. An explicit choice: the paths must be named.
-    pub markers: bool,
+    /// What becomes of lines that contradict each other.
+    pub conflicts: Conflicts,
     /// Paths that the user's editor holds unsaved changes of.
     pub unsaved: Vec<RepoPath>,
 }
@@ -63,7 +62,7 @@ impl Accept {
             dry_run: false,
             atomic: false,
             with_parents: false,
-            markers: false,
+            conflicts: Conflicts::Refuse,
             unsaved: Vec::new(),
         }
     }
@@ -113,7 +112,8 @@ pub fn accept_with(
     request: &Accept,
     probe: crate::disk::Probe<'_>,
 ) -> Result<Accepted> {
-    if request.markers && !matches!(&request.which, Which::Of { paths, .. } if !paths.is_empty()) {
+    let marks = request.conflicts == Conflicts::Mark;
+    if marks && !matches!(&request.which, Which::Of { paths, .. } if !paths.is_empty()) {
         let what = "conflicts are marked only in files that are named";
         return Err(Error::refused(Refusal::Unsupported, what));
     }
@@ -193,9 +193,7 @@ fn plan<'r>(
         Which::All => &[],
         Which::Of { paths, .. } => paths,
     };
-    if request.markers {
-        plan.mark_conflicts()?;
-    }
+    plan.on_conflict(request.conflicts)?;
     let mut selections = Vec::new();
     for agent in agents.keys() {
         if let Which::Of { agent: named, .. } = &request.which
@@ -213,6 +211,7 @@ fn plan<'r>(
                 result: None,
                 because: None,
                 needs: None,
+                marked: None,
             });
         }
         selections.push(selection);

@@ -41,7 +41,7 @@ pub use graph::{Below, Node, Standing, graph};
 pub use lineage::Need;
 pub use overview::{Held, Overview, Place, Seen, overview};
 pub use plan::Verdict;
-pub use planner::Outcome;
+pub use planner::{Conflicts, Outcome};
 pub use proposal::{Pair, Proposal, ProposedChange, State};
 pub use propose::{changes, propose};
 pub use radar::{Collision, Radar, conflicts};

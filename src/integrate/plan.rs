@@ -89,10 +89,22 @@ pub(super) struct Sides<'c> {
 pub(super) struct Settled {
     pub(super) verdict: Verdict,
     pub(super) result: Option<Content>,
+    /// Of lines that contradict each other: the text with markers around them, where it was asked for.
+    pub(super) marked: Option<Vec<u8>>,
 }
 
-/// Settles the change of one path. With `markers`, lines that contradict each other are no refusal:
-/// they are marked.
+/// What becomes of lines that contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OnConflict {
+    /// The change is refused.
+    Refuse,
+    /// The change is refused, and the marked text is there to look at.
+    Show(MergeOptions),
+    /// The marked text is the result.
+    Mark(MergeOptions),
+}
+
+/// Settles the change of one path.
 ///
 /// # Errors
 /// [`Error::Merge`] when the merge itself fails: out of memory.
@@ -100,16 +112,18 @@ pub(super) fn settle(
     path: &BStr,
     sides: Sides<'_>,
     rules: &Rules,
-    markers: Option<&MergeOptions>,
+    on_conflict: &OnConflict,
 ) -> Result<Settled> {
     let Sides { base, ours, theirs } = sides;
     let keep = |verdict| Settled {
         verdict,
         result: ours.cloned(),
+        marked: None,
     };
     let take = |verdict| Settled {
         verdict,
         result: theirs.cloned(),
+        marked: None,
     };
     if ours == theirs || theirs == base {
         return Ok(keep(Verdict::Identical));
@@ -145,9 +159,16 @@ pub(super) fn settle(
     let merged = match merge_bytes(path, base, (ours, theirs), rules)? {
         Merged::Is(verdict, bytes) => Ok((verdict, bytes)),
         Merged::Not(kind) => Err(kind),
-        Merged::Conflict => match markers {
-            None => Err(Refusal::Conflict),
-            Some(options) => mark(path, base, (ours, theirs), options)?,
+        Merged::Conflict => match on_conflict {
+            OnConflict::Refuse => Err(Refusal::Conflict),
+            OnConflict::Mark(options) => mark(path, base, (ours, theirs), options)?,
+            OnConflict::Show(options) => {
+                let marked = mark(path, base, (ours, theirs), options)?;
+                return Ok(Settled {
+                    marked: marked.ok().map(|(_, bytes)| bytes),
+                    ..keep(Verdict::Refused(Refusal::Conflict))
+                });
+            }
         },
     };
     let (verdict, bytes) = match merged {
@@ -161,6 +182,7 @@ pub(super) fn settle(
     Ok(Settled {
         verdict,
         result: Some(result),
+        marked: None,
     })
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::lineage::Obstacle;
-use super::plan::{Content, Settled, Sides, Verdict, settle};
+use super::plan::{Content, OnConflict, Settled, Sides, Verdict, settle};
 use super::proposal::{Proposal, ProposedChange};
 
 use super::view::View;
@@ -42,6 +42,22 @@ pub struct Outcome {
     pub because: Option<BString>,
     /// The id of the change of another agent that stands in the way: one that it was built on.
     pub needs: Option<BString>,
+    /// Of a refused conflict in a dry run that asks for it: the text with markers around the lines that
+    /// contradict each other, as `merge.conflictStyle` has it.
+    pub marked: Option<BString>,
+}
+
+/// What an accept does about lines that contradict each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Conflicts {
+    /// The change is refused.
+    #[default]
+    Refuse,
+    /// The change is refused, and its outcome holds the text with markers around those lines. For a
+    /// dry run.
+    Show,
+    /// The text with the markers is written into the file. An explicit choice: the paths must be named.
+    Mark,
 }
 
 /// What a change does to its path.
@@ -70,8 +86,8 @@ pub(super) struct Plan<'r> {
     rules: Rules,
     view: View<'r>,
     unsaved: HashSet<BString>,
-    /// How a conflict is marked, where that is asked for.
-    markers: Option<Style>,
+    /// What becomes of conflicts, and how they are marked.
+    conflicts: (Conflicts, Style),
     pub(super) items: Vec<Item>,
     /// By path: the items that were done there, in order.
     done: BTreeMap<BString, Vec<usize>>,
@@ -104,7 +120,7 @@ impl<'r> Plan<'r> {
             rules: Rules::new(store.repository().config()?)?,
             view: View::new(store)?,
             unsaved: unsaved.iter().map(|p| p.as_bstr().to_owned()).collect(),
-            markers: None,
+            conflicts: (Conflicts::Refuse, Style::Merge),
             items: Vec::new(),
             done: BTreeMap::new(),
             units: 0,
@@ -112,12 +128,15 @@ impl<'r> Plan<'r> {
         })
     }
 
-    /// From now on a conflict is marked in the file, as `merge.conflictStyle` has it.
+    /// What becomes of conflicts from now on; marked they are as `merge.conflictStyle` has it.
     ///
     /// # Errors
     /// [`git::Error::Config`](crate::git::Error::Config) for a style that git does not know.
-    pub(super) fn mark_conflicts(&mut self) -> Result<()> {
-        self.markers = Some(unit::conflict_style(self.store.repository().config()?)?);
+    pub(super) fn on_conflict(&mut self, conflicts: Conflicts) -> Result<()> {
+        if conflicts != Conflicts::Refuse {
+            let style = unit::conflict_style(self.store.repository().config()?)?;
+            self.conflicts = (conflicts, style);
+        }
         Ok(())
     }
 
@@ -209,7 +228,7 @@ impl<'r> Plan<'r> {
             ours: ours.as_ref(),
             theirs: theirs.as_ref(),
         };
-        Ok(settle(path, sides, &self.rules, None)?.verdict)
+        Ok(settle(path, sides, &self.rules, &OnConflict::Refuse)?.verdict)
     }
 
     fn item(&self, proposal: &Proposal, change: &ProposedChange, role: Role) -> Item {
@@ -222,6 +241,7 @@ impl<'r> Plan<'r> {
                 result: None,
                 because: None,
                 needs: None,
+                marked: None,
             },
             change: change.clone(),
             role,
@@ -238,9 +258,14 @@ impl<'r> Plan<'r> {
         refused: Option<&Culprit>,
     ) -> Result<()> {
         let mut item = self.item(proposal, change, member.role);
-        let Settled { verdict, result } = member.settled;
+        let Settled {
+            verdict,
+            result,
+            marked,
+        } = member.settled;
         let outcome = &mut item.outcome;
         outcome.verdict = verdict;
+        outcome.marked = marked.map(BString::from);
         if let Some(culprit) = refused.filter(|_| outcome.verdict.is_done()) {
             outcome.verdict = culprit.verdict.clone();
             outcome.because = Some(culprit.path.clone());

@@ -118,7 +118,7 @@ fn each_kind_of_refusal() {
 /// Accepts `f` with its conflict marked.
 fn marked(place: &Place, dry_run: bool) -> integrate::Accepted {
     let request = Accept {
-        markers: true,
+        conflicts: integrate::Conflicts::Mark,
         dry_run,
         ..request("a", &["f", "bin"])
     };
@@ -186,7 +186,7 @@ fn markers_are_for_named_paths_only_and_a_wrong_style_is_said() {
     place.propose("a");
     for which in [request("a", &[]), all()] {
         let request = Accept {
-            markers: true,
+            conflicts: integrate::Conflicts::Mark,
             ..which
         };
         let error = integrate::accept(&place.store(), &request).unwrap_err();
@@ -211,7 +211,7 @@ fn markers_are_for_named_paths_only_and_a_wrong_style_is_said() {
 
 fn marked_f(place: &Place) -> integrate::Result<integrate::Accepted> {
     let request = Accept {
-        markers: true,
+        conflicts: integrate::Conflicts::Mark,
         ..request("a", &["f"])
     };
     integrate::accept(&place.store(), &request)

@@ -35,7 +35,7 @@ pub(super) fn settled(rules: &Rules, path: &str, [base, ours, theirs]: &[Version
         ours: ours.as_ref(),
         theirs: theirs.as_ref(),
     };
-    settle(path.into(), sides, rules, None).unwrap()
+    settle(path.into(), sides, rules, &OnConflict::Refuse).unwrap()
 }
 
 #[track_caller]

@@ -140,7 +140,9 @@ impl Plan<'_> {
                 ours: ours.as_ref(),
                 theirs: theirs.as_ref(),
             };
-            let Settled { verdict, result } = self.settle(path, sides, who)?;
+            let Settled {
+                verdict, result, ..
+            } = self.settle(path, sides, who)?;
             if let Verdict::Refused(kind) = verdict {
                 return Ok(Resolution::Refuse(kind));
             }

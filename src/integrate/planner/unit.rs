@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Member, Plan, Role, Who};
+use super::{Conflicts, Member, Plan, Role, Who};
 use crate::git::Config;
 use crate::git::merge::{Labels, MergeOptions, Style};
 use crate::git::tree::LINK;
-use crate::integrate::plan::{Settled, Sides, Verdict, settle};
+use crate::integrate::plan::{OnConflict, Settled, Sides, Verdict, settle};
 use crate::integrate::proposal::{Proposal, ProposedChange};
 use crate::integrate::view::There;
 use crate::integrate::{Error, Result};
@@ -91,7 +91,11 @@ impl Plan<'_> {
         };
         let member = |verdict, result| Member {
             role: Role::Rename,
-            settled: Settled { verdict, result },
+            settled: Settled {
+                verdict,
+                result,
+                marked: None,
+            },
         };
         if ours.is_none() {
             // The user deleted what the agent moved.
@@ -103,7 +107,11 @@ impl Plan<'_> {
             ours: ours.as_ref(),
             theirs: theirs.as_ref(),
         };
-        let Settled { verdict, result } = self.settle(new, sides, who)?;
+        let Settled {
+            verdict,
+            result,
+            marked,
+        } = self.settle(new, sides, who)?;
         let verdict = match verdict {
             // The content is there already, but not at its new path.
             Verdict::Identical if result == theirs => Verdict::Clean,
@@ -114,7 +122,9 @@ impl Plan<'_> {
             Verdict::Refused(kind) => member(Verdict::Refused(*kind), None),
             _ => member(Verdict::Clean, None),
         };
-        Ok(Some([gone, member(verdict, result)]))
+        let mut come = member(verdict, result);
+        come.settled.marked = marked;
+        Ok(Some([gone, come]))
     }
 
     fn plain(&mut self, who: Who<'_>, change: &ProposedChange) -> Result<Member> {
@@ -123,6 +133,7 @@ impl Plan<'_> {
             settled: Settled {
                 verdict: Verdict::Refused(kind),
                 result: None,
+                marked: None,
             },
         };
         if let Some(kind) = self.guard(change)? {
@@ -176,16 +187,21 @@ impl Plan<'_> {
 
     /// Settles the change of a path, with the markers that are asked for.
     pub(super) fn settle(&self, path: &BStr, sides: Sides<'_>, who: Who<'_>) -> Result<Settled> {
-        let markers = self.markers.map(|style| MergeOptions {
-            style,
+        let options = || MergeOptions {
+            style: self.conflicts.1,
             labels: Labels {
                 ours: "working tree".into(),
                 base: "base".into(),
                 theirs: format!("{} r{}", who.0, who.1).into(),
             },
             ..MergeOptions::default()
-        });
-        settle(path, sides, &self.rules, markers.as_ref())
+        };
+        let on_conflict = match self.conflicts.0 {
+            Conflicts::Refuse => OnConflict::Refuse,
+            Conflicts::Show => OnConflict::Show(options()),
+            Conflicts::Mark => OnConflict::Mark(options()),
+        };
+        settle(path, sides, &self.rules, &on_conflict)
     }
 }
 
