@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use common::Sandbox;
 use git_vws::integrate::{self, Accept, State, Which, upkeep};
 use git_vws::layout::{self, Insist, Options};
-use git_vws::workspace::{From, Side, Store, Terms};
+use git_vws::workspace::{Edit, From, Side, Store, Terms};
 use library::{agent, from, litter, long, open, path, recover_all, write};
 
 /// What every try starts from.
@@ -304,5 +304,157 @@ fn disposing_of_an_open_directory() {
         store
             .edit(&agent(name), Terms::default(), &[write("f", "on")])
             .unwrap();
+    });
+}
+
+/// `a` offers 50 files: changed, deleted and new ones.
+fn fifty(store: &Store<'_>, sandbox: &Sandbox) {
+    for n in (0..50).filter(|n| n % 5 != 1) {
+        sandbox.write(&format!("d{}/f{n:02}", n % 3), "base\n");
+    }
+    sandbox.commit("fifty");
+    make(store, sandbox, "a");
+    let edits: Vec<_> = (0..50)
+        .map(|n| (n, format!("d{}/f{n:02}", n % 3)))
+        .map(|(n, name)| match n % 5 {
+            0 => Edit::Delete {
+                path: path(&name),
+                recursive: false,
+            },
+            _ => write(&name, "agent\n"),
+        })
+        .collect();
+    store.edit(&agent("a"), Terms::default(), &edits).unwrap();
+    integrate::propose(store, &agent("a"), None).unwrap();
+}
+
+#[test]
+fn a_group_of_fifty_files_killed_after_any_write_is_there_as_a_whole_or_not_at_all() {
+    let sandbox = Sandbox::new();
+    let repository = open(&sandbox);
+    fifty(&Store::new(&repository, 1_700_000_000), &sandbox);
+    let status = || sandbox.git_text(&["status", "--porcelain", "-uall"]);
+    let vws = |args: &[&str], fault: Option<&str>| {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_git-vws"));
+        command
+            .args(args)
+            .envs(fault.map(|fault| ("GIT_VWS_FAULT", fault)));
+        sandbox.outcome(command, b"")
+    };
+    let json = |out: &common::Outcome| -> Vec<serde_json::Value> {
+        let lines = std::str::from_utf8(out.stdout()).unwrap().lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let (mut finished, mut rolled_back) = (0, 0);
+    for point in [
+        "step-staged",
+        "step-swapped",
+        "step-checked",
+        "step-settled",
+    ] {
+        for pass in (1..=50).filter(|n| long() || [1, 27, 50].contains(n)) {
+            let what = format!("{point}:{pass}");
+            let out = vws(&["accept", "--atomic", "-q", "a"], Some(&what));
+            if out.code() == Some(0) {
+                // Fewer writes pass this point.
+                assert!(pass > 25, "{what}");
+                let _ = vws(&["undo"], None).success();
+                continue;
+            }
+            assert_eq!(out.code(), None, "{what}: it was not killed: {out}");
+            let recovered = vws(&["recover", "--json"], None);
+            assert_eq!(recovered.code(), Some(0), "{what}: {recovered}");
+            let said = json(&recovered);
+            let ended: Vec<_> = said
+                .iter()
+                .filter(|one| one.get("ended").is_some())
+                .collect();
+            assert_eq!(ended.len(), 1, "{what}: {recovered}");
+            let changed = status().lines().count();
+            let states: Vec<_> = json(&vws(&["changes", "--json", "a"], None))
+                .into_iter()
+                .map(|change| change["state"].as_str().unwrap().to_owned())
+                .collect();
+            assert_eq!(states.len(), 50);
+            let (word, files, state) = match ended[0]["ended"].as_str().unwrap() {
+                "finished" => {
+                    finished += 1;
+                    ("finished", 50, "accepted")
+                }
+                _ => {
+                    rolled_back += 1;
+                    ("rolled-back", 0, "proposed")
+                }
+            };
+            assert_eq!(ended[0]["ended"], word, "{what}");
+            assert_eq!(
+                ended[0]["written"].as_array().unwrap().len(),
+                files,
+                "{what}"
+            );
+            assert_eq!(changed, files, "{what}: {}", status());
+            assert!(states.iter().all(|one| one == state), "{what}: {states:?}");
+            assert_eq!(litter(&sandbox), [""; 0].map(PathBuf::from), "{what}");
+            if files > 0 {
+                let _ = vws(&["undo"], None).success();
+            }
+            assert_eq!(status(), "", "{what}");
+        }
+    }
+    println!("{finished} finished, {rolled_back} taken back");
+    assert!(finished > 0 && rolled_back > 0, "{finished} {rolled_back}");
+    let _ = vws(&["accept", "--atomic", "a"], None).success();
+    assert_eq!(status().lines().count(), 50);
+    sandbox.git(&["fsck", "--strict", "--no-dangling"]);
+}
+
+/// The three agents that one accept releases together, in a try of this name.
+fn three(name: &str) -> [String; 3] {
+    ["", "-2", "-3"].map(|end| format!("{name}{end}"))
+}
+
+#[test]
+fn releasing_many_at_once() {
+    let setup: Step<'_> = &|store, sandbox, name| {
+        for (n, each) in three(name).iter().enumerate() {
+            make(store, sandbox, each);
+            let edit = write(&format!("new{n}"), "new\n");
+            store.edit(&agent(each), Terms::default(), &[edit]).unwrap();
+            integrate::propose(store, &agent(each), None).unwrap();
+        }
+        // Some refs are in the packed list only, some in files.
+        sandbox.git(&["pack-refs", "--all"]);
+        let note = write("new0", "newer\n");
+        store.edit(&agent(name), Terms::default(), &[note]).unwrap();
+        integrate::propose(store, &agent(name), None).unwrap();
+    };
+    at_every_point(&["accept", "--all"], setup, &|store, sandbox, name| {
+        if integrate::changes(store, None)
+            .unwrap()
+            .iter()
+            .any(|one| one.undecided() > 0)
+        {
+            assert!(
+                !integrate::accept(store, &Accept::new(Which::All))
+                    .unwrap()
+                    .is_partial()
+            );
+        }
+        let now = tree(sandbox);
+        let read = |n: usize| now.get(&format!("new{n}")).map(String::as_str);
+        assert_eq!(
+            [read(0), read(1), read(2)],
+            [Some("newer\n"), Some("new\n"), Some("new\n")]
+        );
+        for each in three(name) {
+            assert!(
+                store.find(&agent(&each)).unwrap().is_none(),
+                "{each} is not released"
+            );
+        }
+        let left = sandbox.git_text(&["for-each-ref", "refs/relo/vws", "refs/heads/relo"]);
+        assert_eq!(left, "", "pins stayed");
     });
 }

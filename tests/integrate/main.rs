@@ -14,4 +14,5 @@ mod merge;
 mod place;
 mod radar;
 mod reject;
+mod renames;
 mod scale;
