@@ -28,18 +28,22 @@ struct Held(PathBuf);
 
 impl Held {
     fn take(path: PathBuf, mark: Option<&Mark>) -> Result<Held, git2::Error> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|e| failed(folder, &e))?;
-        }
         let create = || {
             let made = OpenOptions::new().write(true).create_new(true).open(&path);
             made.map(drop)
         };
         // A file system may have no hard links.
-        let made = match mark.map(|mark| fs::hard_link(mark.path(), &path)) {
+        let make = || match mark.map(|mark| fs::hard_link(mark.path(), &path)) {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
             _ => create(),
+        };
+        let made = match (make(), path.parent()) {
+            (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(folder).map_err(|e| failed(folder, &e))?;
+                make()
+            }
+            (made, _) => made,
         };
         match made {
             Ok(()) => Ok(Held(path)),
@@ -85,25 +89,28 @@ impl Refs<'_> {
         for (at, update) in list.iter().enumerate().skip(start) {
             self.check(update).map_err(|error| (at, error))?;
         }
-        let is_loose = |update: &&RefUpdate| self.path_of(&update.name).symlink_metadata().is_ok();
-        // As long as its file is there, the packed line of a ref says nothing.
-        let mut lines: BTreeSet<&[u8]> = list[start..]
+        // Nobody else adds or removes a file under the locks.
+        let loose: Vec<bool> = list
             .iter()
-            .filter(is_loose)
-            .map(|update| update.name.as_bytes())
+            .map(|update| self.path_of(&update.name).symlink_metadata().is_ok())
+            .collect();
+        // As long as its file is there, the packed line of a ref says nothing.
+        let mut lines: BTreeSet<&[u8]> = (start..list.len())
+            .filter(|at| loose[*at])
+            .map(|at| list[at].name.as_bytes())
             .collect();
         while *done < list.len() {
-            let packed_only = list[*done..].iter().take_while(|update| !is_loose(update));
-            let gone = lines.len();
-            lines.extend(packed_only.map(|update| update.name.as_bytes()));
-            let gone = lines.len() - gone;
+            let packed_only = (*done..list.len()).take_while(|at| !loose[*at]);
+            let gone = packed_only.clone().count();
+            lines.extend(packed_only.map(|at| list[at].name.as_bytes()));
             without_packed(root, &lines)
                 .map_err(|e| (*done, failed(&root.join("packed-refs"), &e)))?;
             lines.clear();
             fault::point("delete-unpacked");
             *done += gone;
-            while let Some(update) = list.get(*done).filter(is_loose) {
-                remove(&self.path_of(&update.name)).map_err(|error| (*done, error))?;
+            while *done < list.len() && loose[*done] {
+                let file = self.path_of(&list[*done].name);
+                remove(&file).map_err(|error| (*done, error))?;
                 fault::point("delete-gone");
                 *done += 1;
             }
@@ -113,10 +120,15 @@ impl Refs<'_> {
         }
         drop(own);
         drop(packed);
+        let folders: BTreeSet<&str> = list
+            .iter()
+            .filter_map(|update| Some(update.name.rsplit_once('/')?.0))
+            .collect();
         let mut changed = BTreeSet::new();
-        for update in list {
+        // The deepest first: what is above may be empty only then.
+        for folder in folders.iter().rev() {
             for top in ["", "logs"] {
-                changed.insert(prune(&root.join(top), &update.name));
+                changed.insert(prune(&root.join(top), folder));
             }
         }
         for folder in changed {
@@ -127,10 +139,13 @@ impl Refs<'_> {
 
     /// Whether a ref holds what is expected of it.
     fn check(&self, update: &RefUpdate) -> Result<(), git2::Error> {
-        let found = match self.repository().raw().refname_to_id(&update.name) {
-            Ok(id) => Some(id),
-            Err(e) if e.code() == ErrorCode::NotFound => None,
-            Err(e) => return Err(e),
+        let found = match self.loose(&update.name) {
+            Some(id) => Some(id),
+            None => match self.repository().raw().refname_to_id(&update.name) {
+                Ok(id) => Some(id),
+                Err(e) if e.code() == ErrorCode::NotFound => None,
+                Err(e) => return Err(e),
+            },
         };
         match (update.expect, found) {
             (Expect::Is(_), None) => Err(raised(ErrorCode::NotFound, "gone")),
@@ -205,16 +220,16 @@ fn remove(path: &Path) -> Result<(), git2::Error> {
     }
 }
 
-/// Removes the folders of a ref that are empty now, but none of the first three: `refs/relo/vws`. Gives
-/// the folder whose flush makes all of that last: the lowest that is left.
-fn prune(root: &Path, name: &str) -> PathBuf {
-    let mut at = root.join(name);
-    for _ in 3..name.split('/').count() {
-        if !at.pop() || fs::remove_dir(&at).is_err() {
-            return at;
+/// Removes a folder of refs and those above it that are empty now, but not one like `refs/relo`. Gives the
+/// folder whose flush makes all of that last: the lowest that is left.
+fn prune(root: &Path, folder: &str) -> PathBuf {
+    let mut at = root.join(folder);
+    for _ in 2..folder.split('/').count() {
+        if fs::remove_dir(&at).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
+            break;
         }
+        at.pop();
     }
-    at.pop();
     at
 }
 
@@ -225,4 +240,116 @@ fn raised(code: ErrorCode, message: &str) -> git2::Error {
 fn failed(path: &Path, error: &io::Error) -> git2::Error {
     let message = format!("cannot change '{}': {error}", path.display());
     git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, &message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::git::scratch::Scratch;
+    use crate::git::{Environment, Error, ObjectFormat, ObjectId};
+
+    fn open(scratch: &Scratch) -> Repository {
+        let variables = [
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("HOME", scratch.top().into()),
+            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+        ];
+        let environment = Environment {
+            current_dir: scratch.top().to_owned(),
+            variables: variables.map(|(k, v)| (k.into(), v)).into(),
+        };
+        Repository::open_at(scratch.top(), environment).unwrap()
+    }
+
+    /// Refs of two agents: some in the packed list only, some in files only, some in both.
+    fn refs(scratch: &Scratch) -> (Vec<String>, ObjectId) {
+        scratch.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        let old = scratch
+            .id(&["commit-tree", "-m", "old", "HEAD^{tree}"])
+            .to_string();
+        let id = scratch.id(&["rev-parse", "HEAD"]);
+        let name = |agent: &str, what: &str| format!("refs/relo/vws/{agent}/{what}");
+        let packed = [name("a", "base"), name("b", "base"), name("b", "overlay")];
+        let both = [name("a", "overlay"), name("a", "snap/2")];
+        for name in &packed {
+            scratch.git(&["update-ref", name, &id.to_string()]);
+        }
+        for name in &both {
+            scratch.git(&["update-ref", name, &old]);
+        }
+        scratch.git(&["pack-refs", "--all"]);
+        let loose = [name("b", "snap/3"), name("c", "overlay")];
+        for name in both.iter().chain(&loose) {
+            scratch.git(&["update-ref", "--create-reflog", name, &id.to_string()]);
+        }
+        let all = packed.into_iter().chain(both).chain(loose);
+        (all.collect(), id)
+    }
+
+    fn left(scratch: &Scratch) -> String {
+        scratch.line(&["for-each-ref", "--format=%(refname)", "refs/relo"])
+    }
+
+    #[test]
+    fn many_go_together_from_files_and_from_the_packed_list() {
+        let scratch = Scratch::new(ObjectFormat::Sha1);
+        let (mut names, id) = refs(&scratch);
+        let kept = names.pop().unwrap();
+        let deletions = names
+            .iter()
+            .map(|name| RefUpdate::delete(name, Expect::Is(id)));
+        let deletions: Vec<_> = deletions.collect();
+        open(&scratch).refs().apply(&deletions).unwrap();
+        assert_eq!(left(&scratch), kept);
+        let git = scratch.top().join(".git");
+        let gone = [
+            "refs/relo/vws/a",
+            "refs/relo/vws/b",
+            "logs/refs/relo/vws/a",
+            "packed-refs.lock",
+        ];
+        assert!(gone.iter().all(|path| !git.join(path).exists()));
+        assert!(git.join("logs").join(&kept).exists());
+        let packed = fs::read_to_string(git.join("packed-refs")).unwrap();
+        assert!(!packed.contains("relo"), "{packed}");
+        assert!(scratch.succeeds(&["fsck", "--strict"]));
+    }
+
+    #[test]
+    fn where_one_is_not_as_expected_all_stay() {
+        let scratch = Scratch::new(ObjectFormat::Sha1);
+        let (names, id) = refs(&scratch);
+        let before = left(&scratch);
+        let wrong = scratch.id(&["rev-parse", "HEAD^{tree}"]);
+        for odd in 0..names.len() {
+            let expect = |at| if at == odd { wrong } else { id };
+            let deletions = names.iter().enumerate();
+            let deletions: Vec<_> = deletions
+                .map(|(at, name)| RefUpdate::delete(name, Expect::Is(expect(at))))
+                .collect();
+            match open(&scratch).refs().apply(&deletions) {
+                Err(Error::Moved { name, .. }) => assert_eq!(name, names[odd]),
+                other => panic!("{odd}: {other:?}"),
+            }
+            assert_eq!(left(&scratch), before, "{odd}");
+        }
+        // Somebody's lock is told by its name, and nothing has gone.
+        let lock = scratch
+            .top()
+            .join(".git")
+            .join(format!("{}.lock", names[2]));
+        fs::create_dir_all(lock.parent().unwrap()).unwrap();
+        fs::write(&lock, "").unwrap();
+        let deletions = names
+            .iter()
+            .map(|name| RefUpdate::delete(name, Expect::Is(id)));
+        let deletions: Vec<_> = deletions.collect();
+        match open(&scratch).refs().apply(&deletions) {
+            Err(Error::Locked { path }) => assert!(path.ends_with(format!("{}.lock", names[2]))),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(left(&scratch), before);
+        assert!(!scratch.top().join(".git/packed-refs.lock").exists());
+    }
 }

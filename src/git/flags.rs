@@ -1,9 +1,11 @@
 //! What the user's index says of paths beside their content: unmerged, or kept out of the checkout.
 //!
-//! Asked of `git ls-files`, which reads every form of index (split, sparse), and never refreshes it.
+//! Asked of `git ls-files`, which reads every form of index (split, sparse), and never refreshes it; but
+//! for an index of the plainest form, which holds no unmerged path and is read here.
 
 use bstr::{BString, ByteSlice};
 
+use super::index::IndexFile;
 use super::{Error, Repository, Result};
 
 impl Repository {
@@ -12,6 +14,11 @@ impl Repository {
     /// # Errors
     /// [`Error::NoWorkTree`]; [`Error::Git`] when git cannot read the index.
     pub fn unmerged_paths(&self) -> Result<Vec<BString>> {
+        self.require_work_dir()?;
+        let elsewhere = self.environment().path("GIT_INDEX_FILE").is_some();
+        if !elsewhere && IndexFile::open(&self.git_dir().join("index"), self.format()).is_ok() {
+            return Ok(Vec::new());
+        }
         let mut paths = self.listed("--unmerged")?;
         paths.dedup();
         Ok(paths)

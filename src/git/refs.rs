@@ -147,7 +147,7 @@ impl<'r> Refs<'r> {
     }
 
     /// What a loose ref's file holds, where that is plainly an id.
-    fn loose(&self, name: &str) -> Option<ObjectId> {
+    pub(super) fn loose(&self, name: &str) -> Option<ObjectId> {
         // One byte more than the longest form, so that what is longer is not taken for it.
         let mut text = [0; 66];
         let mut file = std::fs::File::open(self.path_of(name)).ok()?;

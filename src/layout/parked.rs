@@ -55,6 +55,9 @@ pub(super) fn restore_place(places: &Places) -> Result<()> {
 /// # Errors
 /// [`Error::Io`].
 pub fn forget(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
+    if !removal::is_there(&root(store.repository(), agent))? {
+        return Ok(false);
+    }
     let _alone = match in_use::alone(store.repository(), agent) {
         Err(error) if error.refusal() == Some(Refusal::Locked) => return Ok(false),
         alone => alone?,
