@@ -428,3 +428,33 @@ fn a_change_has_a_name_and_a_hash_of_what_it_does() {
         assert_eq!(hash.to_string(), blob(text).trim());
     }
 }
+
+#[test]
+fn without_a_journal_nothing_is_written() {
+    let place = Place::new(&[("f", "f\n"), ("g", "g\n")]);
+    place.create("a");
+    let edits = [write("f", "agent\n"), delete("g"), write("n", "new\n")];
+    place.edit("a", &edits);
+    place.propose("a");
+    // A ref of somebody's leaves no room for any entry.
+    place
+        .sandbox
+        .git(&["update-ref", "refs/relo/journal", "HEAD"]);
+    let users = place.users();
+    let error = integrate::accept(&place.store(), &request("a", &[])).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("refs/relo/journal"), "{text}");
+    let status = || place.sandbox.git_text(&["status", "--porcelain", "-uall"]);
+    assert_eq!(status(), "");
+    assert_eq!(
+        place.states("a"),
+        ["r2 f proposed", "r2 g proposed", "r2 n proposed"]
+    );
+    assert!(place.has_workspace("a"));
+    assert_eq!(place.users(), users);
+    place
+        .sandbox
+        .git(&["update-ref", "-d", "refs/relo/journal"]);
+    assert!(!place.accept("a", &[]).is_partial());
+    assert_eq!(status().lines().count(), 3);
+}
