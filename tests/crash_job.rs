@@ -316,7 +316,7 @@ fn disposing_of_an_open_directory() {
 /// `a` offers 50 files: changed, deleted and new ones.
 fn fifty(store: &Store<'_>, sandbox: &Sandbox) {
     for n in (0..50).filter(|n| n % 5 != 1) {
-        sandbox.write(&format!("d{}/f{n:02}", n % 3), "base\n");
+        sandbox.write(format!("d{}/f{n:02}", n % 3), "base\n");
     }
     sandbox.commit("fifty");
     make(store, sandbox, "a");

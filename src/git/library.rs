@@ -12,6 +12,12 @@ const BLOB_CACHE_LIMIT: usize = 64 << 10;
 /// Trees up to this size stay in the cache: a folder of a few thousand entries still fits.
 const TREE_CACHE_LIMIT: usize = 1 << 20;
 
+/// A block of this size, let go at once, teaches glibc to keep up to twice as much for the next use. Else it
+/// gives memory back to the system after every merge, and takes it up again page by page, a tenth of an
+/// accept (`mallopt(3)`, `M_MMAP_THRESHOLD`: the thresholds follow the largest block that was let go).
+/// The block is never touched, so it costs two system calls; another allocator makes nothing of it.
+const MEMORY_TO_KEEP: usize = 8 << 20;
+
 /// Lets libgit2 open repositories whatever user owns them. For a repository that git itself has
 /// just declared safe; it holds for the rest of the process, as libgit2 knows no other way.
 pub(super) fn trust() {
@@ -34,6 +40,9 @@ static TUNED: Once = Once::new();
 ///   reported is on disk.
 pub(super) fn tune() {
     TUNED.call_once(|| {
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(
+            MEMORY_TO_KEEP,
+        )));
         git2::opts::strict_hash_verification(false);
         // SAFETY: `Once` makes this the first use of libgit2 in the process, before any thread of
         // ours; the calls copy their arguments. Failures are out of memory at start-up: the
