@@ -4,6 +4,8 @@
 mod common;
 #[path = "integrate/place.rs"]
 mod place;
+#[path = "stack/renames.rs"]
+mod renames;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -62,13 +64,11 @@ impl Place {
         changes.iter().map(line).collect()
     }
 
-    /// What git makes of three trees; it looks for no renames, as we do not.
+    /// What git makes of three trees.
     fn merge_tree(&self, base: &str, ours: &str, theirs: &str) -> String {
         self.sandbox.git_text(&[
             "merge-tree",
             "--write-tree",
-            "-X",
-            "no-renames",
             "-X",
             "diff-algorithm=myers",
             &format!("--merge-base={base}"),

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 use git2::ErrorCode;
 
 use super::pack::{self, HeldPack, PackEntry, PackOptions, PackWriter};
-use super::tree::{self, TreeSource, TreeStore};
+use super::tree::{self, BlobSource, TreeSource, TreeStore};
 use super::{Error, Lock, ObjectFormat, ObjectId, ObjectKind, Repository, Result};
 
 /// So many packs of ours become one.
@@ -307,6 +307,29 @@ impl TreeSource for Objects<'_> {
 
     fn format(&self) -> ObjectFormat {
         self.repository.format()
+    }
+}
+
+impl BlobSource for Objects<'_> {
+    fn read_blob(&self, id: ObjectId) -> Result<Rc<[u8]>, tree::StoreError> {
+        Ok(self.blob(id)?.into())
+    }
+
+    fn blob_size(&self, id: ObjectId) -> Result<u64, tree::StoreError> {
+        Ok(Objects::blob_size(self, id)?)
+    }
+}
+
+impl BlobSource for Staging<'_> {
+    fn read_blob(&self, id: ObjectId) -> Result<Rc<[u8]>, tree::StoreError> {
+        Ok(self.read(id, ObjectKind::Blob)?.into())
+    }
+
+    fn blob_size(&self, id: ObjectId) -> Result<u64, tree::StoreError> {
+        match self.pack.read(id) {
+            Some((_, data)) => Ok(data.len() as u64),
+            None => BlobSource::blob_size(&self.objects, id),
+        }
     }
 }
 

@@ -5,7 +5,6 @@
 //! A crash in between leaves pins that the same call finds again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::rc::Rc;
 
 use bstr::{BStr, BString, ByteSlice};
 use serde_json::Map;
@@ -249,8 +248,7 @@ fn difference(
 /// The changes with the halves of renames paired; the lines are not counted yet.
 fn described(objects: &Objects<'_>, changes: Vec<tree::Change>) -> Result<Vec<ProposedChange>> {
     let mut pairs: HashMap<BString, Pair> = HashMap::new();
-    let blobs = Blobs(objects);
-    let renames = tree::find_renames(changes.clone(), &blobs, tree::RenameOptions::default())?;
+    let renames = tree::find_renames(changes.clone(), objects, tree::RenameOptions::default())?;
     for delta in renames.deltas {
         if let Delta::Rename(rename) = delta {
             let similarity = rename.similarity();
@@ -301,18 +299,6 @@ fn text_of(objects: &Objects<'_>, path: &BStr, entry: Option<Entry>) -> Result<V
         }
         Some(entry) => objects.blob_at(path, entry.id)?,
     })
-}
-
-struct Blobs<'o, 'r>(&'o Objects<'r>);
-
-impl tree::BlobSource for Blobs<'_, '_> {
-    fn read_blob(&self, id: ObjectId) -> Result<Rc<[u8]>, tree::StoreError> {
-        Ok(self.0.blob(id)?.into())
-    }
-
-    fn blob_size(&self, id: ObjectId) -> Result<u64, tree::StoreError> {
-        Ok(self.0.blob_size(id)?)
-    }
 }
 
 /// The agent took back all that it had proposed: nothing of it is offered any more.

@@ -1,16 +1,20 @@
 //! Merging whole trees: what one side made of a base is carried over to what the other made of it.
 //!
-//! The result is the one that `git merge-tree` has for the same three trees, renames not followed: a
-//! path that one side alone changed is that side's, and a file that both changed is merged line by
-//! line, its mode by itself. Where that is not possible nothing is marked in the content: the path is
-//! a [`Conflict`] and one side's version stands there whole.
+//! The result is the one that `git merge-tree` has for the same three trees: a path that one side alone
+//! changed is that side's, a file that both changed is merged line by line, its mode by itself, and
+//! where the one renamed a file that the other edited, the edit goes along (see [`moves`]). A
+//! folder's rename is that of its files, as with git's `merge.directoryRenames=false`: a new file
+//! stays where its side has put it. Where the sides contradict each other nothing is marked in the
+//! content: the path is a [`Conflict`] and one side's version stands there whole.
+//!
+//! [`moves`]: super::moves
 
 use std::collections::BTreeMap;
 
 use bstr::BString;
 use serde_json::{Value, json};
 
-use super::{Error, Result};
+use super::{Error, Result, moves};
 use crate::git::merge::{MergeOptions, MergeResult, merge_file};
 use crate::git::tree::{self, Both, Entry};
 use crate::git::{ObjectId, ObjectKind, Staging};
@@ -87,9 +91,13 @@ fn entry_json(entry: Option<Entry>) -> Value {
 /// When a tree or a blob cannot be read.
 pub fn merge_trees(staging: &mut Staging<'_>, trees: Trees, keep: Keep) -> Result<Merged> {
     let Trees { base, ours, theirs } = trees;
-    let relation = tree::three_way(staging, Some(base), Some(ours), Some(theirs))?;
+    let mut relation = tree::three_way(staging, Some(base), Some(ours), Some(theirs))?;
+    let moves = moves::follow(staging, trees, &relation)?;
+    relation
+        .both
+        .retain(|both| !moves.settled.contains(&both.path));
     let mut edits: BTreeMap<BString, Option<Entry>> = relation.edits.into_iter().collect();
-    let mut conflicts = Vec::new();
+    let mut conflicts = moves.conflicts;
     for both in relation.both {
         match merge_path(staging, &both)? {
             Ok(entry) => {
@@ -114,17 +122,25 @@ pub fn merge_trees(staging: &mut Staging<'_>, trees: Trees, keep: Keep) -> Resul
             path,
         });
     }
+    // What a rename says of a path counts before what the path says by itself.
     conflicts.sort_by(|a, b| a.path.cmp(&b.path));
-    if keep == Keep::Theirs {
-        let kept = |conflict: &Conflict| (conflict.path.clone(), conflict.theirs);
-        edits.extend(conflicts.iter().map(kept));
+    conflicts.dedup_by(|a, b| a.path == b.path);
+    let mut tree = tree::edit(staging, ours, &edits)?;
+    // One edit may put a whole folder in place, with a file in it that another one is about.
+    let mut late = moves.edits;
+    let kept = |conflict: &Conflict| match keep {
+        Keep::Ours => (conflict.path.clone(), conflict.ours),
+        Keep::Theirs => (conflict.path.clone(), conflict.theirs),
+    };
+    late.extend(conflicts.iter().map(kept));
+    if !late.is_empty() {
+        tree = tree::edit(staging, tree, &late)?;
     }
-    let tree = tree::edit(staging, ours, &edits)?;
     Ok(Merged { tree, conflicts })
 }
 
 /// Merges the mode and the content of one path that both sides changed.
-fn merge_path(staging: &mut Staging<'_>, both: &Both) -> Result<Result<Entry, Refusal>> {
+pub(super) fn merge_path(staging: &mut Staging<'_>, both: &Both) -> Result<Result<Entry, Refusal>> {
     let (Some(ours), Some(theirs)) = (both.ours, both.theirs) else {
         return Ok(Err(Refusal::DeleteEdit));
     };

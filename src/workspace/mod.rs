@@ -19,6 +19,7 @@ mod log;
 mod merge;
 mod meta;
 mod mirrored;
+mod moves;
 pub mod names;
 mod read;
 mod rebase;

@@ -23,6 +23,7 @@ use super::{ObjectFormat, ObjectId, ObjectKind};
 
 mod diff;
 mod edit;
+mod lost;
 mod parse;
 mod rename;
 mod spans;
@@ -33,8 +34,11 @@ mod walk;
 
 pub use diff::{Change, Status, diff, diff_under};
 pub use edit::edit;
+pub use lost::{Lost, lost};
 pub use parse::{Defect, Entries, EntryRef, entries};
-pub use rename::{BlobSource, Delta, RENAME_LIMIT, Rename, RenameOptions, Renames, find_renames};
+pub use rename::{
+    BlobSource, Delta, RENAME_LIMIT, Rename, RenameOptions, Renames, find_moved, find_renames,
+};
 pub use three_way::{Both, ThreeWay, three_way};
 pub use walk::{Directory, Listing, Step, listing, walk};
 

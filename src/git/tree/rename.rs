@@ -4,25 +4,26 @@
 //! deleted and one new file alone have it, and the content three quarters alike; then every pair, best
 //! scores first. The last round is quadratic, so above a limit it is left out, and the result says so.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use bstr::{BStr, BString, ByteSlice};
+use bstr::BString;
 
-use super::spans::Spans;
 use super::{Change, Entry, Error, StoreError};
-use crate::git::ObjectId;
-use crate::git::merge::is_binary;
+use crate::git::{ObjectId, ObjectKind};
+
+mod folders;
+mod search;
+
+use search::Search;
 
 /// git's default for `diff.renameLimit`.
 pub const RENAME_LIMIT: usize = 1000;
+/// git's default for `merge.renameLimit`.
+const MERGE_RENAME_LIMIT: usize = 7000;
 
 /// The score of equal content.
 const MAX_SCORE: u64 = 60_000;
-/// How many identical sources are looked at for one file before one is picked.
-const IDENTICAL_LIMIT: usize = 100;
-/// How many candidates the last round keeps for each new file.
-const CANDIDATES: usize = 4;
 
 /// Where the content of files is read from.
 pub trait BlobSource {
@@ -113,24 +114,47 @@ pub fn find_renames<B: BlobSource + ?Sized>(
     options: RenameOptions,
 ) -> Result<Renames, Error> {
     let mut search = Search::new(&changes, blobs);
-    search.exact();
-    let minimum = u64::from(options.threshold.min(100)) * MAX_SCORE / 100;
-    let mut needed_limit = None;
-    if minimum < MAX_SCORE {
-        search.same_name(minimum + (MAX_SCORE - minimum) / 2)?;
-        let (sources, targets) = search.left();
-        let allowed = options.limit.saturating_mul(options.limit);
-        if options.limit == 0 || sources.len().saturating_mul(targets.len()) <= allowed {
-            search.inexact(&sources, &targets, minimum)?;
-        } else {
-            needed_limit = Some(sources.len().max(targets.len()));
-        }
-    }
+    let needed_limit = search.run(options, None)?;
     let Search { found, used, .. } = search;
     Ok(Renames {
         deltas: deltas(changes, &found, &used),
         needed_limit,
     })
+}
+
+/// Finds what became of the files in `wanted`, which are among the deleted ones in `changes`, by the rules
+/// of git's merges: every file may be the source of an exact rename, but only the wanted ones are compared
+/// by content; empty files never moved; and where several files have one name, the folder to which most
+/// of a folder's files moved is tried first.
+///
+/// # Errors
+///
+/// As for [`find_renames`].
+pub fn find_moved<B: BlobSource + ?Sized>(
+    mut changes: Vec<Change>,
+    wanted: &HashSet<BString>,
+    blobs: &B,
+) -> Result<Vec<Rename>, Error> {
+    let empty = |entry: Option<Entry>| entry.is_some_and(|entry| is_empty(entry.id));
+    changes.retain(|change| !empty(change.old.or(change.new)));
+    let options = RenameOptions {
+        limit: MERGE_RENAME_LIMIT,
+        ..RenameOptions::default()
+    };
+    let mut search = Search::new(&changes, blobs);
+    search.run(options, Some(wanted))?;
+    let Search { found, used, .. } = search;
+    let moved = deltas(changes, &found, &used);
+    let rename = |delta| match delta {
+        Delta::Rename(rename) if wanted.contains(&rename.from) => Some(rename),
+        _ => None,
+    };
+    Ok(moved.into_iter().filter_map(rename).collect())
+}
+
+fn is_empty(id: ObjectId) -> bool {
+    let empty = ObjectId::hash_object_ext(ObjectKind::Blob, b"", id.object_format());
+    empty.is_ok_and(|empty| empty == id)
 }
 
 /// Puts the renames in the place of the additions and deletions that they are made of.
@@ -156,239 +180,4 @@ fn deltas(changes: Vec<Change>, found: &HashMap<usize, (usize, u64)>, used: &[bo
                 .unwrap_or_else(|| Delta::Change(change.clone()))
         })
         .collect()
-}
-
-/// A file on one side: where it is among the changes, its path, what it is.
-#[derive(Clone, Copy)]
-struct Side<'c> {
-    at: usize,
-    path: &'c BStr,
-    entry: Entry,
-}
-
-impl Side<'_> {
-    fn name(&self) -> &BStr {
-        let start = self.path.rfind_byte(b'/').map_or(0, |slash| slash + 1);
-        self.path[start..].as_bstr()
-    }
-}
-
-/// A pair that the last round may take.
-#[derive(Clone, Copy)]
-struct Candidate {
-    source: usize,
-    target: usize,
-    score: u64,
-    same_name: bool,
-}
-
-impl Candidate {
-    /// What makes one pair better than another.
-    fn rank(&self) -> (u64, bool) {
-        (self.score, self.same_name)
-    }
-}
-
-struct Search<'c, B: ?Sized> {
-    blobs: &'c B,
-    sources: Vec<Side<'c>>,
-    targets: Vec<Side<'c>>,
-    /// By the index of the new file's change: that of its source, and the score.
-    found: HashMap<usize, (usize, u64)>,
-    /// By the index of a change: a rename has taken its file.
-    used: Vec<bool>,
-    spans: HashMap<ObjectId, Rc<(Spans, u64)>>,
-    sizes: HashMap<ObjectId, u64>,
-}
-
-impl<'c, B: BlobSource + ?Sized> Search<'c, B> {
-    fn new(changes: &'c [Change], blobs: &'c B) -> Self {
-        let side = |(at, path, entry): (usize, &'c BString, Entry)| Side {
-            at,
-            path: path.as_bstr(),
-            entry,
-        };
-        let pick = |wanted: fn(&Change) -> Option<Entry>| {
-            let of = |(at, change): (usize, &'c Change)| {
-                wanted(change).map(|entry| side((at, &change.path, entry)))
-            };
-            changes.iter().enumerate().filter_map(of).collect()
-        };
-        Self {
-            blobs,
-            sources: pick(|change| change.old.filter(|_| change.new.is_none())),
-            targets: pick(|change| change.new.filter(|_| change.old.is_none())),
-            found: HashMap::new(),
-            used: vec![false; changes.len()],
-            spans: HashMap::new(),
-            sizes: HashMap::new(),
-        }
-    }
-
-    fn record(&mut self, source: usize, target: usize, score: u64) {
-        self.found.insert(target, (source, score));
-        self.used[source] = true;
-    }
-
-    /// The files that no rename has taken yet.
-    fn left(&self) -> (Vec<Side<'c>>, Vec<Side<'c>>) {
-        let sources = self.sources.iter().filter(|side| !self.used[side.at]);
-        let targets = self.targets.iter();
-        let targets = targets.filter(|side| !self.found.contains_key(&side.at));
-        (sources.copied().collect(), targets.copied().collect())
-    }
-
-    /// Matches files of the same content; among several, one of the same name first.
-    fn exact(&mut self) {
-        let mut by_id: HashMap<ObjectId, Vec<Side<'c>>> = HashMap::new();
-        for source in &self.sources {
-            by_id.entry(source.entry.id).or_default().push(*source);
-        }
-        for target in self.targets.clone() {
-            let Some(sources) = by_id.get(&target.entry.id) else {
-                continue;
-            };
-            let both_files = |source: &Side<'_>| source.entry.is_file() && target.entry.is_file();
-            let fits = |source: &&Side<'c>| {
-                !self.used[source.at]
-                    && (both_files(source) || source.entry.mode == target.entry.mode)
-            };
-            let mut candidates = sources.iter().filter(fits).take(IDENTICAL_LIMIT);
-            let Some(first) = candidates.next() else {
-                continue;
-            };
-            let best = if first.name() == target.name() {
-                first
-            } else {
-                candidates
-                    .find(|source| source.name() == target.name())
-                    .unwrap_or(first)
-            };
-            self.record(best.at, target.at, MAX_SCORE);
-        }
-    }
-
-    /// Matches files whose name only one deleted and one new file has.
-    fn same_name(&mut self, minimum: u64) -> Result<(), Error> {
-        let (sources, targets) = self.left();
-        let unique = |sides: &[Side<'c>]| {
-            let mut names: HashMap<BString, Option<Side<'c>>> = HashMap::new();
-            for side in sides {
-                names
-                    .entry(side.name().to_owned())
-                    .and_modify(|slot| *slot = None)
-                    .or_insert(Some(*side));
-            }
-            names
-        };
-        let (from, to) = (unique(&sources), unique(&targets));
-        for source in &sources {
-            let name = source.name();
-            let (Some(Some(_)), Some(Some(target))) = (from.get(name), to.get(name)) else {
-                continue;
-            };
-            let score = self.score(source, target, minimum)?;
-            if score >= minimum {
-                self.record(source.at, target.at, score);
-            }
-        }
-        Ok(())
-    }
-
-    /// Compares every pair that is left and takes the best ones.
-    fn inexact(
-        &mut self,
-        sources: &[Side<'c>],
-        targets: &[Side<'c>],
-        minimum: u64,
-    ) -> Result<(), Error> {
-        let mut matrix = Vec::new();
-        for target in targets {
-            let mut best: Vec<Candidate> = Vec::with_capacity(CANDIDATES);
-            for source in sources {
-                let candidate = Candidate {
-                    source: source.at,
-                    target: target.at,
-                    score: self.score(source, target, minimum)?,
-                    same_name: source.name() == target.name(),
-                };
-                keep(&mut best, candidate);
-            }
-            matrix.extend(best);
-        }
-        matrix.sort_by_key(|candidate| std::cmp::Reverse(candidate.rank()));
-        for pair in matrix {
-            if pair.score < minimum {
-                break;
-            }
-            if !self.found.contains_key(&pair.target) && !self.used[pair.source] {
-                self.record(pair.source, pair.target, pair.score);
-            }
-        }
-        Ok(())
-    }
-
-    /// How alike two files are; 0 as soon as their sizes rule out `minimum`.
-    fn score(&mut self, source: &Side<'_>, target: &Side<'_>, minimum: u64) -> Result<u64, Error> {
-        if !source.entry.is_file() || !target.entry.is_file() {
-            return Ok(0);
-        }
-        let (from, to) = (self.size(source)?, self.size(target)?);
-        let larger = u128::from(from.max(to));
-        let excess = u128::from(from.abs_diff(to));
-        let may_differ = larger * u128::from(MAX_SCORE - minimum);
-        if to == 0 || may_differ < excess * u128::from(MAX_SCORE) {
-            return Ok(0);
-        }
-        let (from, to) = (self.cut(source)?, self.cut(target)?);
-        Ok(from.0.shared(&to.0) * MAX_SCORE / from.1.max(to.1))
-    }
-
-    fn size(&mut self, side: &Side<'_>) -> Result<u64, Error> {
-        if let Some(size) = self.sizes.get(&side.entry.id) {
-            return Ok(*size);
-        }
-        let size = self.blobs.blob_size(side.entry.id);
-        let size = size.map_err(|source| unreadable(side, source))?;
-        self.sizes.insert(side.entry.id, size);
-        Ok(size)
-    }
-
-    fn cut(&mut self, side: &Side<'_>) -> Result<Rc<(Spans, u64)>, Error> {
-        if let Some(spans) = self.spans.get(&side.entry.id) {
-            return Ok(Rc::clone(spans));
-        }
-        let content = self.blobs.read_blob(side.entry.id);
-        let content = content.map_err(|source| unreadable(side, source))?;
-        let spans = Spans::new(&content, !is_binary(&content));
-        let spans = Rc::new((spans, content.len() as u64));
-        self.spans.insert(side.entry.id, Rc::clone(&spans));
-        Ok(spans)
-    }
-}
-
-fn unreadable(side: &Side<'_>, source: StoreError) -> Error {
-    Error::Blob {
-        id: side.entry.id,
-        path: side.path.to_owned(),
-        source,
-    }
-}
-
-/// Keeps the best few candidates. Which place a better one takes decides ties later, so it is git's: the
-/// first free one, else that of the first of the worst.
-fn keep(best: &mut Vec<Candidate>, candidate: Candidate) {
-    if best.len() < CANDIDATES {
-        best.push(candidate);
-        return;
-    }
-    let mut worst = 0;
-    for at in 1..best.len() {
-        if best[at].rank() < best[worst].rank() {
-            worst = at;
-        }
-    }
-    if candidate.rank() > best[worst].rank() {
-        best[worst] = candidate;
-    }
 }

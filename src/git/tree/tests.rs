@@ -108,6 +108,9 @@ fn only_directories_on_changed_paths_are_touched() {
     store.reads.set(0);
     let result = three_way(&store, Some(root), Some(changed), Some(other)).unwrap();
     assert_eq!(store.reads.get(), 3, "one-sided folders stay closed");
+    store.reads.set(0);
+    assert_eq!(lost(&store, root, changed, other).unwrap(), []);
+    assert_eq!(store.reads.get(), 3, "and for what was lost");
     assert_eq!(result.edits.len(), 1);
 }
 
