@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod common;
+#[path = "stack/deep.rs"]
+mod deep;
+#[path = "stack/open.rs"]
+mod open;
 
 use std::fs;
 
@@ -162,7 +166,7 @@ fn stacking() {
     b r2  1 change
     exit: 0
     $ stack --graph --json c
-    {"v":1,"agent":"c","revision":3,"base":"<oid:1>","parents":[{"agent":"a","revision":2,"state":"behind"}],"changes":1,"proposed":1,"accepted":0,"rejected":0,"conflicts":[],"open":false,"damaged":false}
+    {"v":1,"agent":"c","revision":3,"base":"<oid:1>","parents":[{"agent":"a","revision":2,"state":"behind"}],"changes":1,"proposed":1,"accepted":0,"rejected":0,"blocked":0,"conflicts":[],"open":false,"damaged":false}
     exit: 0
     "#);
 }

@@ -60,7 +60,7 @@ fn line(node: &Node) -> String {
     };
     let mut parts = vec![count_of(node.changes, "change")];
     for (state, count) in &node.states {
-        if matches!(*state, "proposed" | "accepted" | "rejected") {
+        if matches!(*state, "proposed" | "accepted" | "rejected" | "blocked") {
             parts.push(format!("{count} {state}"));
         }
     }

@@ -42,7 +42,7 @@ pub struct RebaseRequest {
     /// Whether the parents' unaccepted work is put on the new base first (`rebase-onto`), or the new
     /// base is taken exactly as it is (`recut`).
     pub with_parents: bool,
-    /// Parents whose work does not come along.
+    /// Those, anywhere below, whose work does not come along. What they rest on themselves does.
     pub without: Vec<AgentId>,
     /// Whether paths in conflict stay at the agent's version.
     pub keep_conflicts: bool,
@@ -98,12 +98,7 @@ pub fn rebase(
         });
     }
     if request.with_parents {
-        for parent in workspace.meta.parents() {
-            if !without.contains(&parent.agent) {
-                let now = current(store, &parent)?;
-                add(store, &mut contributions, now, &without)?;
-            }
-        }
+        add_below(store, &mut contributions, &workspace, &without)?;
     }
     let rebase = Rebase {
         own: source(store, workspace)?,
@@ -167,15 +162,7 @@ fn add(
 ) -> Result<()> {
     match live {
         Live::Unknown => Ok(()),
-        Live::Decided(workspace) => {
-            for parent in workspace.meta.parents() {
-                if !without.contains(&parent.agent) {
-                    let now = current(store, &parent)?;
-                    add(store, contributions, now, without)?;
-                }
-            }
-            Ok(())
-        }
+        Live::Decided(workspace) => add_below(store, contributions, &workspace, without),
         Live::At(workspace) => {
             let parent = Parent {
                 agent: workspace.agent.clone(),
@@ -193,21 +180,55 @@ fn add(
     }
 }
 
-/// A workspace and all that it was stacked on, the lowest first, each once.
+/// Adds what the parents of a workspace bring; in the place of one that is left out, its own parents.
+fn add_below(
+    store: &Store<'_>,
+    contributions: &mut Vec<Contribution>,
+    workspace: &Workspace,
+    without: &HashSet<AgentId>,
+) -> Result<()> {
+    for parent in workspace.meta.parents() {
+        if without.contains(&parent.agent) {
+            let left_out = store.read_revision(&parent.agent, parent.commit)?;
+            add_below(store, contributions, &left_out, without)?;
+        } else {
+            let now = current(store, &parent)?;
+            add(store, contributions, now, without)?;
+        }
+    }
+    Ok(())
+}
+
+/// A workspace and all that it was stacked on, the lowest first, each once. What rests on one that is
+/// left out rests on what that one does.
 fn gather(
     store: &Store<'_>,
     workspace: Workspace,
     without: &HashSet<AgentId>,
     sources: &mut Vec<Source>,
 ) -> Result<()> {
+    gather_below(store, &workspace, without, sources)?;
+    sources.push(source(store, workspace)?);
+    Ok(())
+}
+
+fn gather_below(
+    store: &Store<'_>,
+    workspace: &Workspace,
+    without: &HashSet<AgentId>,
+    sources: &mut Vec<Source>,
+) -> Result<()> {
     for parent in workspace.meta.parents() {
         let seen = |source: &Source| source.workspace.commit == parent.commit;
-        if !without.contains(&parent.agent) && !sources.iter().any(seen) {
-            let below = store.read_revision(&parent.agent, parent.commit)?;
-            gather(store, below, without, sources)?;
+        if sources.iter().any(seen) {
+            continue;
+        }
+        let below = store.read_revision(&parent.agent, parent.commit)?;
+        match without.contains(&parent.agent) {
+            true => gather_below(store, &below, without, sources)?,
+            false => gather(store, below, without, sources)?,
         }
     }
-    sources.push(source(store, workspace)?);
     Ok(())
 }
 

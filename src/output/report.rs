@@ -249,6 +249,7 @@ pub fn node(node: &Node) -> Record {
         .with("proposed", count("proposed"))
         .with("accepted", count("accepted"))
         .with("rejected", count("rejected"))
+        .with("blocked", count("blocked"))
         .list("conflict", "conflicts", &conflicts)
         .flag("open", node.open)
         .flag("damaged", workspace.is_none())
