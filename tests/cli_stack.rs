@@ -5,6 +5,8 @@
 mod common;
 #[path = "stack/deep.rs"]
 mod deep;
+#[path = "stack/handed.rs"]
+mod handed;
 #[path = "stack/open.rs"]
 mod open;
 

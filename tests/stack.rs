@@ -12,13 +12,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use bstr::ByteSlice;
 use common::Sandbox;
-use git_vws::git::Staging;
+use git_vws::git::{Staging, tree};
 use git_vws::integrate::{self, RebaseRequest, StackRequest, Standing};
 use git_vws::layout;
 use git_vws::model::{Refusal, RepoPath, Revision};
 use git_vws::workspace::{
-    Edit, Error, Freshness, From, Keep, Kind, Rebased, Reference, Side, Stacked, Terms, Trees,
-    Workspace, merge_trees,
+    Change, Edit, Error, Freshness, From, Keep, Kind, Rebased, Reference, Side, Stacked, Terms,
+    Trees, Workspace, merge_trees,
 };
 use place::{Place, TEN, delete, id, path, repo_paths, ten, write};
 
@@ -824,6 +824,20 @@ fn refused_imports_change_nothing() {
         Terms::default(),
     );
     assert_eq!(refused.unwrap_err().refusal(), Some(Refusal::ReadOnly));
+    // A submodule is nobody's file; no edit makes one, so it is put there by hand.
+    let link = tree::Entry {
+        mode: tree::GITLINK,
+        id: reference.commit,
+    };
+    let publish = |edits: &std::collections::BTreeMap<bstr::BString, Option<tree::Entry>>| {
+        store.publish(&id("s"), Terms::default(), |current, staging| {
+            let tree = tree::edit(staging, current.tree, edits)?;
+            Ok(Some(Change::new(Kind::Write, vec!["sub".into()], tree)))
+        })
+    };
+    publish(&[("sub".into(), Some(link))].into()).unwrap();
+    let submodule = store.reference(&id("s"), &repo_paths(&["sub"])).unwrap();
+    assert_eq!(kind(&submodule, &["sub"]), Some(Refusal::NestedRepository));
     let text = reference.to_json().to_string();
     for (bad, why) in [
         (text.replace("\"f\"", "\"../f\""), Some(Refusal::Escapes)),

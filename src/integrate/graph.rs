@@ -6,6 +6,7 @@ use super::proposal::State;
 use super::stack::{Live, live, source};
 use super::{Result, store as changes};
 use crate::git::{ObjectId, Staging};
+use crate::layout;
 use crate::model::{AgentId, Revision};
 use crate::workspace::{Parent, Store, Workspace};
 
@@ -62,11 +63,11 @@ pub struct Node {
     pub open: bool,
 }
 
-/// Every workspace, or one, with what it rests on, by name. Nothing is imported: what stands in an
-/// open directory and is not captured yet does not count.
+/// Every workspace, or one, with what it rests on, by name. What tools made in open directories is
+/// imported first.
 ///
 /// # Errors
-/// When there is no such workspace, or a ref or a proposal cannot be read.
+/// When there is no such workspace, or a ref or a proposal cannot be read; as [`layout::import`].
 pub fn graph(store: &Store<'_>, only: Option<&AgentId>) -> Result<Vec<Node>> {
     let mut nodes = Vec::new();
     if let Some(agent) = only {
@@ -76,9 +77,13 @@ pub fn graph(store: &Store<'_>, only: Option<&AgentId>) -> Result<Vec<Node>> {
         if only.is_some_and(|only| *only != listed.agent) {
             continue;
         }
+        let workspace = match listed.state.ok() {
+            Some(_) if listed.directory.is_some() => Some(layout::import(store, &listed.agent)?),
+            state => state,
+        };
         let mut node = Node {
             agent: listed.agent.clone(),
-            workspace: listed.state.ok(),
+            workspace,
             below: Vec::new(),
             changes: 0,
             states: states(store, &listed.agent)?,
@@ -133,9 +138,6 @@ fn below(store: &Store<'_>, parent: Parent) -> Result<Below> {
 
 /// The revision that a parent has now, and its tree where it has undecided work.
 fn at(store: &Store<'_>, parent: &Parent) -> Result<Option<(Revision, Option<ObjectId>)>> {
-    if let Some(workspace) = store.find(&parent.agent)? {
-        return Ok(Some((workspace.revision(), Some(workspace.tree))));
-    }
     Ok(match live(store, &parent.agent)? {
         Live::At(workspace) => Some((workspace.revision(), Some(workspace.tree))),
         Live::Decided(workspace) => Some((workspace.revision(), None)),

@@ -4,7 +4,9 @@
 //! compare-and-swap and without following any link, and then captured like tool output. What would
 //! be refused is refused before the first file is written; a failure in between takes back what was.
 
-use bstr::BStr;
+use std::collections::BTreeSet;
+
+use bstr::{BStr, ByteSlice};
 
 use super::capture::capture_locked;
 use super::state::{State, state};
@@ -45,8 +47,8 @@ pub fn import_reference(
     let mut staging = Staging::new(store.repository())?;
     store.import_tree(&mut staging, current.tree, &imported)?;
     drop(staging);
-    write(store.repository(), &directory, &imported)?;
-    publish(store, &lock, &directory, &imported)
+    let written = Written::new(store.repository(), &directory, &imported)?;
+    publish(store, &lock, &directory, &imported).inspect_err(|_| written.take_back())
 }
 
 /// Captures what was written, and records where it came from. A path that the capture leaves out, as
@@ -82,9 +84,70 @@ impl Job<'_> {
     }
 }
 
-fn write(repository: &Repository, directory: &Directory, imported: &Imported) -> Result<()> {
-    let executable_bit = repository.config()?.bool("core.filemode")?.unwrap_or(true);
-    let tree = WorkTree::new(&directory.path, executable_bit);
+/// What was written into a directory, and can be taken back.
+struct Written<'i> {
+    tree: WorkTree<'i>,
+    jobs: Vec<Job<'i>>,
+    /// The seals of what was put there, job by job.
+    done: Vec<Option<Seal>>,
+    /// The folders that were not there before.
+    folders: BTreeSet<&'i BStr>,
+}
+
+impl<'i> Written<'i> {
+    /// Writes all of it or nothing.
+    fn new(
+        repository: &Repository,
+        directory: &'i Directory,
+        imported: &'i Imported,
+    ) -> Result<Self> {
+        let executable_bit = repository.config()?.bool("core.filemode")?.unwrap_or(true);
+        let tree = WorkTree::new(&directory.path, executable_bit);
+        let jobs = jobs(repository, &tree, imported)?;
+        let come = jobs.iter().filter(|job| job.after.is_some());
+        let above = come.flat_map(|job| above(job.path.as_bstr()));
+        let folders = above
+            .filter(|folder| tree.folder(folder).is_none())
+            .collect();
+        let mut written = Written {
+            tree,
+            jobs,
+            done: Vec::new(),
+            folders,
+        };
+        for at in 0..written.jobs.len() {
+            match put(&written.tree, &written.jobs[at]) {
+                Ok(ours) => written.done.push(ours),
+                Err(error) => {
+                    written.take_back();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    fn take_back(&self) {
+        for (job, ours) in self.jobs.iter().zip(&self.done).rev() {
+            take_back(&self.tree, job, ours.as_ref());
+        }
+        // In the order of paths a folder comes before those in it.
+        for folder in self.folders.iter().rev() {
+            self.tree.remove_folder(folder);
+        }
+    }
+}
+
+/// The folders that a path lies in.
+fn above(path: &BStr) -> impl Iterator<Item = &BStr> {
+    path.find_iter("/").map(|slash| path[..slash].as_bstr())
+}
+
+fn jobs<'i>(
+    repository: &Repository,
+    tree: &WorkTree<'_>,
+    imported: &'i Imported,
+) -> Result<Vec<Job<'i>>> {
     let mut jobs = Vec::new();
     for (at, (path, entry)) in imported.entries.iter().enumerate() {
         let before = tree.state(path.as_bstr()).map_err(|obstacle| {
@@ -106,19 +169,7 @@ fn write(repository: &Repository, directory: &Directory, imported: &Imported) ->
             after,
         });
     }
-    let mut done: Vec<(&Job<'_>, Option<Seal>)> = Vec::new();
-    for job in &jobs {
-        match put(&tree, job) {
-            Ok(ours) => done.push((job, ours)),
-            Err(error) => {
-                for (job, ours) in done.into_iter().rev() {
-                    take_back(&tree, job, ours.as_ref());
-                }
-                return Err(error);
-            }
-        }
-    }
-    Ok(())
+    Ok(jobs)
 }
 
 fn is_link(entry: Option<Entry>) -> bool {
