@@ -5,6 +5,8 @@
 mod common;
 #[path = "common/library.rs"]
 mod library;
+#[path = "batch/shared.rs"]
+mod shared;
 
 use std::io::{Read, Write};
 use std::time::Instant;

@@ -939,7 +939,7 @@ fn the_history_is_that_of_the_second_parents() {
         .store()
         .restore(&id("a"), Terms::default(), Revision::new(2).unwrap())
         .unwrap();
-    let log = place.store().history(&id("a"), usize::MAX).unwrap();
+    let log = place.store().history(place.load("a"), usize::MAX).unwrap();
     let lines: Vec<_> = log
         .iter()
         .map(|l| {
@@ -951,7 +951,7 @@ fn the_history_is_that_of_the_second_parents() {
         })
         .collect();
     assert_eq!(lines, ["4 restore", "3 delete", "2 write", "1 create"]);
-    assert_eq!(place.store().history(&id("a"), 2).unwrap().len(), 2);
+    assert_eq!(place.store().history(place.load("a"), 2).unwrap().len(), 2);
 }
 
 #[test]

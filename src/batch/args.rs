@@ -106,6 +106,18 @@ impl<'w> Args<'w> {
         Ok(paths)
     }
 
+    /// The agents of an option that takes several, separated by commas.
+    pub(super) fn agents(&mut self, name: &str) -> Result<Vec<AgentId>> {
+        let value = self.value(name)?;
+        let names = value.into_iter().flat_map(|value| value.split_str(","));
+        names.map(|name| agent(name.as_bstr())).collect()
+    }
+
+    /// Whether nothing is left but options.
+    pub(super) fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Sees to it that nothing is left over.
     pub(super) fn end(&self) -> Result<()> {
         let what = match (self.options.first(), self.rest.first()) {

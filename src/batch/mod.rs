@@ -33,7 +33,13 @@
 //! dispose [--force] <agent>
 //! restore [--expect=<n>] <agent> <n>
 //! snap [--list | --drop=<n>] <agent>
-//! context <agent>
+//! context <agent> | context --check <agent> (<blob> <path>)...
+//! log [-n<number>] <agent>
+//! stack --on=<agent>[,<agent>...] [--strict] [--base=<base>] [--read-only] [--session=<s>] <agent> | stack --status [<agent>]
+//! recut [--keep-conflicts] [--expect=<n>] <agent> <base>
+//! rebase-onto [--without=<agent>[,<agent>...]] [--keep-conflicts] [--expect=<n>] <agent> <base>
+//! reference <agent> <path>...
+//! import [--expect=<n>] <agent> <reference> <path>...
 //! base
 //! begin [--expect=<n>] <agent>
 //! commit
@@ -41,7 +47,9 @@
 //! flush
 //! ```
 //!
-//! Options stand between the command's name and its agent, so a path may start with a dash.
+//! Options stand between the command's name and its agent, so a path may start with a dash. A
+//! `<reference>` is the JSON object that `reference` answers, in one word; a `<base>` is a commit or
+//! `worktree`, for the working tree as it is.
 //!
 //! # Output
 //!
@@ -55,12 +63,13 @@
 //! command   = the command's name | "?" ;          "?" for one that is unknown
 //!
 //! 0 read <mode> <oid> <size>                      the file's bytes
-//! 0 (write | delete | rename | chmod | symlink | discard | restore | commit) <revision> <size>
+//! 0 (write | delete | rename | chmod | symlink | discard | restore | commit | import) <revision> <size>
 //!                                                 what the command prints
 //! 0 (write | delete | rename | chmod | symlink) pending 0         inside begin
 //! 0 begin <revision> 0                            the revision that was begun from
 //! 0 (abort | flush) 0
 //! 0 <other command> <size>                        what the command prints
+//! 1 (stack | recut | rebase-onto) conflict <size> what the command prints: nothing was done, and why
 //! (1 | 128 | 129) <command> <kind> <size>         a sentence; <kind> is the kind of the refusal,
 //!                                                 `missing` for a path that is not there, or `-`
 //! ```
@@ -108,6 +117,7 @@ mod pending;
 mod reads;
 mod request;
 mod session;
+mod shared;
 mod view;
 
 use answer::{Answer, Failure, Output};

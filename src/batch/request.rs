@@ -7,6 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::args::{Args, agent, revision, text};
 use super::input;
+use super::shared::{self, Shared};
 use crate::model::{AgentId, RepoPath, Revision};
 use crate::workspace::{self, Edit, From, Mode, NewWorkspace, Side, Terms};
 
@@ -37,7 +38,28 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("dispose", "dispose [--force] <agent>"),
     ("restore", "restore [--expect=<n>] <agent> <n>"),
     ("snap", "snap [--list | --drop=<n>] <agent>"),
-    ("context", "context <agent>"),
+    (
+        "context",
+        "context <agent> | context --check <agent> (<blob> <path>)...",
+    ),
+    ("log", "log [-n<number>] <agent>"),
+    (
+        "stack",
+        "stack --on=<agent>[,<agent>...] [--strict] [--base=<base>] [--read-only] [--session=<s>] <agent> | stack --status [<agent>]",
+    ),
+    (
+        "recut",
+        "recut [--keep-conflicts] [--expect=<n>] <agent> <base>",
+    ),
+    (
+        "rebase-onto",
+        "rebase-onto [--without=<agent>[,<agent>...]] [--keep-conflicts] [--expect=<n>] <agent> <base>",
+    ),
+    ("reference", "reference <agent> <path>..."),
+    (
+        "import",
+        "import [--expect=<n>] <agent> <reference> <path>...",
+    ),
     ("base", "base"),
     ("begin", "begin [--expect=<n>] <agent>"),
     ("commit", "commit"),
@@ -79,6 +101,7 @@ pub(super) enum Request {
     Restore(AgentId, Terms, Revision),
     Snap(AgentId, SnapWhat),
     Context(AgentId),
+    Shared(Shared),
     Base,
     Begin(AgentId, Terms),
     Commit,
@@ -203,7 +226,10 @@ fn parse_known(name: &str, words: &[BString], payload: Vec<u8>) -> Result<Reques
             Request::Restore(agent, terms, revision(args.word("a revision")?)?)
         }
         "snap" => snap(&mut args)?,
-        "context" => Request::Context(args.agent()?),
+        "context" if !args.flag("--check") => Request::Context(args.agent()?),
+        "context" | "log" | "stack" | "recut" | "rebase-onto" | "reference" | "import" => {
+            Request::Shared(shared::parse(name, &mut args)?)
+        }
         "base" => Request::Base,
         "begin" => {
             let terms = args.terms()?;

@@ -177,6 +177,7 @@ impl<'r, 'c> Session<'r, 'c> {
                 let context = report::context(self.hot.load(&store, &agent)?);
                 self.record(command, &[context])
             }
+            Request::Shared(shared) => self.shared(command, shared),
             Request::Base => {
                 let mut staging = Staging::new(self.repository)?;
                 let base = store.record_base(&mut staging)?;
@@ -207,7 +208,11 @@ impl<'r, 'c> Session<'r, 'c> {
         })
     }
 
-    fn published(&self, command: &'static str, published: &workspace::Published) -> Outcome {
+    pub(super) fn published(
+        &self,
+        command: &'static str,
+        published: &workspace::Published,
+    ) -> Outcome {
         let revision = published.workspace.revision().get();
         let answer = self.record(command, &[report::published(published)])?;
         Ok(answer.with("revision", revision))
@@ -337,6 +342,7 @@ fn allowed_inside(request: &Request) -> bool {
             | Request::Dispose(..)
             | Request::Restore(..)
             | Request::Snap(_, SnapWhat::Pin | SnapWhat::Drop(_))
+            | Request::Shared(_)
             | Request::Base
             | Request::Begin(..)
     )

@@ -1,6 +1,6 @@
 //! `git vws log`: the revisions of a workspace, the newest first.
 
-use git_vws::layout;
+use git_vws::integrate;
 use git_vws::model::AgentId;
 use git_vws::output::report;
 
@@ -23,8 +23,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let store = session.store();
-    layout::import(&store, &args.agent)?;
-    for logged in store.history(&args.agent, args.max_count.unwrap_or(usize::MAX))? {
+    let limit = args.max_count.unwrap_or(usize::MAX);
+    for logged in integrate::history(&store, &args.agent, limit)? {
         out.record(&report::logged(&logged))?;
     }
     Ok(out.finish()?)

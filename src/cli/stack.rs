@@ -9,9 +9,6 @@ use super::args::{ExpectArgs, FormArgs};
 use super::report::Failure;
 use super::session::{Out, Session, count_of, say};
 
-/// The base that is the user's working tree as it is now.
-const WORK_TREE: &str = "worktree";
-
 #[derive(clap::Args, Debug)]
 pub(crate) struct StackArgs {
     #[command(flatten)]
@@ -103,7 +100,7 @@ pub(crate) fn stack(args: &StackArgs, session: &Session) -> Result<(), Failure> 
     };
     let request = StackRequest {
         on: args.on.clone(),
-        onto: args.base.as_deref().map(base),
+        onto: args.base.as_deref().map(From::named),
         strict: args.strict,
         read_only: args.read_only,
         session: args.session.clone(),
@@ -138,7 +135,7 @@ fn rebase(
 ) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     let request = RebaseRequest {
-        onto: base(&args.base),
+        onto: From::named(&args.base),
         with_parents,
         without: without.to_vec(),
         keep_conflicts: args.keep_conflicts,
@@ -175,13 +172,6 @@ fn status(out: &mut Out, nodes: &[Node]) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn base(text: &str) -> From {
-    match text {
-        WORK_TREE => From::WorkTree,
-        spec => From::Commit(spec.to_owned()),
-    }
 }
 
 fn refused(what: String) -> Failure {

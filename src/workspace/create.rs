@@ -21,6 +21,19 @@ pub enum From {
     Trash(AgentId, Option<Revision>),
 }
 
+/// The word for the user's working tree where a base is named.
+const WORK_TREE: &str = "worktree";
+
+impl From {
+    /// What a base is by its name: a commit, or the word `worktree`.
+    pub fn named(name: &str) -> Self {
+        match name {
+            WORK_TREE => From::WorkTree,
+            commit => From::Commit(commit.to_owned()),
+        }
+    }
+}
+
 /// What a new workspace begins with.
 pub(super) struct Start {
     pub(super) base: ObjectId,

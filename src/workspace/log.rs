@@ -4,7 +4,6 @@
 //! travels with a push.
 
 use super::{Result, Store, Workspace};
-use crate::model::AgentId;
 
 /// One revision in the history of a workspace.
 #[derive(Clone, Debug)]
@@ -16,14 +15,14 @@ pub struct Logged {
 }
 
 impl Store<'_> {
-    /// The newest `limit` revisions of a workspace, the current one first.
+    /// The newest `limit` revisions of a workspace, the one that is given first.
     ///
     /// # Errors
-    /// As [`Store::load`]; [`Error::Damaged`](super::Error::Damaged) when an earlier revision cannot
-    /// be read.
-    pub fn history(&self, agent: &AgentId, limit: usize) -> Result<Vec<Logged>> {
+    /// [`Error::Damaged`](super::Error::Damaged) when an earlier revision cannot be read.
+    pub fn history(&self, last: Workspace, limit: usize) -> Result<Vec<Logged>> {
         let objects = self.repository().objects()?;
-        let mut at = Some(self.load(agent)?);
+        let agent = last.agent.clone();
+        let mut at = Some(last);
         let mut logged = Vec::new();
         while let Some(workspace) = at.take() {
             if logged.len() == limit {
@@ -31,7 +30,7 @@ impl Store<'_> {
             }
             let commit = objects.commit(workspace.commit)?;
             if let Some(before) = commit.parents.get(1) {
-                at = Some(self.read_revision(agent, *before)?);
+                at = Some(self.read_revision(&agent, *before)?);
             }
             logged.push(Logged {
                 workspace,
