@@ -7,6 +7,8 @@ mod common;
 mod deep;
 #[path = "stack/handed.rs"]
 mod handed;
+#[path = "stack/many.rs"]
+mod many;
 #[path = "stack/open.rs"]
 mod open;
 

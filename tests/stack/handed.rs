@@ -125,3 +125,40 @@ fn with_the_refs_in_tables() {
 fn with_longer_hashes() {
     handed_over(&["--object-format=sha256"]);
 }
+
+#[test]
+fn a_base_that_a_shallow_clone_lacks_is_named() {
+    let [_hub, ours, theirs] = clones(&[]);
+    ours.write("a.txt", "1\n2\n3\n4\ndirty\n");
+    create(&ours, "a");
+    write(&ours, "a", "new", "by a\n");
+    ours.git(&["push", "-q", "hub", "refs/relo/vws/a/*:refs/relo/vws/a/*"]);
+    // One revision and nothing behind it: its base is cut off.
+    let overlay = "refs/relo/vws/a/overlay:refs/relo/vws/a/overlay";
+    theirs.git(&["fetch", "-q", "--depth=1", "hub", overlay]);
+    for args in [
+        &["recut", "a", "HEAD"][..],
+        &["rebase-onto", "a", "HEAD"],
+        &["stack", "b", "--on=a"],
+    ] {
+        let out = theirs.vws(args);
+        assert_eq!(out.code(), Some(128), "{out}");
+        let said = out.stderr().to_str().unwrap();
+        assert!(
+            said.contains("of 'a' is not in this shallow clone [unsupported]"),
+            "{args:?}: {said}"
+        );
+    }
+    // The base ref brings it, and the move is clean.
+    let base = "refs/relo/vws/a/base:refs/relo/vws/a/base";
+    theirs.git(&["fetch", "-q", "--depth=1", "hub", base]);
+    let _ = theirs.vws(&["recut", "a", "HEAD"]).success();
+    let diff = theirs
+        .vws(&["overlay", "diff", "--name-status", "a"])
+        .success();
+    assert_eq!(diff.stdout(), b"A\tnew\n");
+    assert_eq!(
+        theirs.vws(&["overlay", "read", "a", "a.txt"]).stdout(),
+        b"1\n2\n3\n4\n5\n"
+    );
+}
