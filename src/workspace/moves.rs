@@ -53,7 +53,7 @@ pub(super) fn follow(
         match (by_ours.get(&file.path), by_theirs.get(&file.path)) {
             (None, None) => {}
             (Some(ours), Some(theirs)) if ours.to == theirs.to => {
-                follower.to_one_place(file, &ours.to)?;
+                follower.both_moved(file, &ours.to)?;
             }
             (Some(_), Some(theirs)) => follower.contradict(file, theirs, Refusal::Conflict)?,
             (Some(rename), None) => follower.one_side(file, rename, file.theirs, true)?,
@@ -90,7 +90,7 @@ struct Follower<'s, 'r> {
 
 impl Follower<'_, '_> {
     /// Both sides moved a file to the same path.
-    fn to_one_place(&mut self, file: &Lost, to: &BString) -> Result<()> {
+    fn both_moved(&mut self, file: &Lost, to: &BString) -> Result<()> {
         let added = |both: &&Both| both.path == *to && both.base.is_none();
         let Some(both) = self.relation.both.iter().find(added) else {
             return Ok(());

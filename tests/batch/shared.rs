@@ -46,6 +46,7 @@ fn stacks_are_made_moved_and_looked_at() {
         .iter()
         .map(|(head, _)| &head[..head.rfind(' ').unwrap()])
         .collect();
+    assert!(heads[7].starts_with("0 read 100644 "), "{heads:?}");
     assert_eq!(
         heads,
         [
@@ -56,7 +57,7 @@ fn stacks_are_made_moved_and_looked_at() {
             "0 write 4",
             "0 stack",
             "0 rebase-onto",
-            &heads[7],
+            heads[7],
             "0 recut",
             "0 stack",
             "1 write read_only",

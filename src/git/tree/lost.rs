@@ -42,6 +42,9 @@ pub fn lost<S: TreeSource + ?Sized>(
     Ok(pass.found)
 }
 
+/// A name, what it was, and what the sides have there.
+type Changed = (BString, Entry, [Option<Entry>; 2]);
+
 struct Pass<'s, S: ?Sized> {
     source: &'s S,
     path: BString,
@@ -79,7 +82,7 @@ impl<S: TreeSource + ?Sized> Pass<'_, S> {
         &self,
         base: ObjectId,
         [ours, theirs]: [Option<ObjectId>; 2],
-    ) -> Result<Vec<(BString, Entry, [Option<Entry>; 2])>, Error> {
+    ) -> Result<Vec<Changed>, Error> {
         let place = self.path.as_bstr();
         let sides = [Some(base), ours, theirs];
         let mut data = Vec::with_capacity(3);
