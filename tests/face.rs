@@ -69,6 +69,41 @@ fn status_is_one_screen() {
 }
 
 #[test]
+fn stacks_and_collisions_are_on_the_screen() {
+    let sandbox = started();
+    let run = |agent: &str, script: &str| {
+        let words = ["run", "-q", agent, "--", "sh", "-c", script];
+        sandbox.vws(&words).success();
+    };
+    run("alice", "echo alice >f");
+    run("bob", "echo bob >f");
+    sandbox.vws(&["stack", "carol", "--on=alice"]).success();
+    sandbox.vws(&["overlay", "create", "dave"]).success();
+    sandbox.vws(&["materialize", "dave"]).success();
+    // Not captured yet, so nobody knows.
+    sandbox.write(".relo/worktrees/dave/f", "dave\n");
+    let words = ["overlay", "write", "alice", "g"];
+    sandbox.vws_with_input(&words, b"more\n").success();
+    sandbox.write("f", "mine\n");
+    assert_snapshot!(sandbox.vws(&["status"]), @"
+    4 agents
+      alice  r4    1 change waits, collides with your working tree at 1 path, collides with bob at 1 path, edits that are not proposed
+      bob    r3    1 change waits, collides with your working tree at 1 path, collides with alice at 1 path
+      carol  r1    on alice (behind)
+      dave   r1    directory open at .relo/worktrees/dave
+
+    next
+      git vws changes -p alice  look at what is offered
+      git vws accept alice      merge it into your working tree ('reject' turns it down)
+      git vws conflicts         see which paths collide, before anybody decides
+      git vws stack --status    see what is behind the work that it rests on
+      git vws settle dave       capture the directory and remove it
+      git vws propose alice     offer the edits
+    exit: 0
+    ");
+}
+
+#[test]
 fn a_lost_directory_and_a_damaged_workspace_are_told() {
     let sandbox = started();
     sandbox.vws(&["overlay", "create", "a"]).success();

@@ -4,8 +4,8 @@
 use std::io::{self, IsTerminal};
 
 use git_vws::git;
-use git_vws::integrate::{self, Held, Overview, Place, Seen};
-use git_vws::model::sanitize_terminal;
+use git_vws::integrate::{self, Held, Overview, Place, Seen, Standing};
+use git_vws::model::{AgentId, sanitize_terminal};
 
 use super::report::Failure;
 use super::session::{self, Session, count_of, print};
@@ -160,6 +160,21 @@ fn facts(seen: &Seen, top: Option<&std::path::Path>, paint: &Paint) -> Vec<Strin
         Some(Place::Lost(why)) => say(Some(Ink::Wrong), why),
         None => {}
     }
+    for below in held.into_iter().flat_map(|held| &held.below) {
+        let parent = &below.parent.agent;
+        match below.standing {
+            Standing::Current => say(None, &format!("on {parent}")),
+            other => {
+                let text = format!("on {parent} ({})", other.as_str());
+                say(Some(Ink::Waits), &text);
+            }
+        }
+    }
+    for (with, &paths) in &seen.collides {
+        let with = with.as_ref().map_or("your working tree", AgentId::as_str);
+        let text = format!("collides with {with} at {}", count_of(paths, "path"));
+        say(Some(Ink::Wrong), &text);
+    }
     if held.is_some_and(|held| held.unproposed) {
         say(Some(Ink::Waits), "edits that are not proposed");
     }
@@ -202,6 +217,15 @@ fn next(overview: &Overview) -> Vec<(String, &'static str)> {
             format!("accept {agent}"),
             "merge it into your working tree ('reject' turns it down)",
         ));
+    }
+    if first(&|seen| !seen.collides.is_empty()).is_some() {
+        let what = "see which paths collide, before anybody decides";
+        next.push(("conflicts".to_owned(), what));
+    }
+    let is_behind = |held: &Held| held.below.iter().any(|b| b.standing == Standing::Behind);
+    if held(is_behind).is_some() {
+        let what = "see what is behind the work that it rests on";
+        next.push(("stack --status".to_owned(), what));
     }
     if let Some(agent) = held(|held| held.directory.is_some()) {
         let what = "capture the directory and remove it";

@@ -121,7 +121,7 @@ fn undecided(store: &Store<'_>, workspace: &Workspace) -> Result<usize> {
     Ok(store.own_changes(&mut staging, &source)?.len())
 }
 
-fn below(store: &Store<'_>, parent: Parent) -> Result<Below> {
+pub(super) fn below(store: &Store<'_>, parent: Parent) -> Result<Below> {
     let tree_then = store.read_revision(&parent.agent, parent.commit)?.tree;
     let (now, standing) = match at(store, &parent)? {
         None => (None, Standing::Gone),

@@ -1,11 +1,12 @@
-//! Everything at once, for a person: each agent with its workspace, its directory and what waits
-//! for a decision, and what was interrupted. Nothing is captured or changed by looking.
+//! Everything at once, for a person: each agent with its workspace, its directory, what it rests on,
+//! what waits for a decision and what would collide, and what was interrupted. Nothing is captured or changed by looking.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::graph::{Below, below};
 use super::journal::{self, JournalId, Kind, State as Phase};
-use super::{Proposal, Result, State, changes};
+use super::{Proposal, Result, State, changes, radar};
 use crate::git::ObjectId;
 use crate::layout;
 use crate::model::{AgentId, Revision};
@@ -37,6 +38,8 @@ pub struct Seen {
     pub accepted: usize,
     /// Changes that were turned down.
     pub rejected: usize,
+    /// With whom its workspace would collide, and at how many paths; `None` is the user's tree.
+    pub collides: BTreeMap<Option<AgentId>, usize>,
 }
 
 /// A workspace.
@@ -52,6 +55,8 @@ pub struct Held {
     pub read_only: bool,
     /// Its open directory.
     pub directory: Option<Place>,
+    /// What it was stacked on.
+    pub below: Vec<Below>,
 }
 
 /// An open directory.
@@ -84,9 +89,19 @@ pub fn overview(store: &Store<'_>) -> Result<Overview> {
             unproposed: listed.edited && !offers(&proposals, workspace.map(|w| w.tree)),
             read_only: workspace.is_some_and(|workspace| workspace.meta.read_only),
             directory,
+            below: match workspace {
+                Some(workspace) => {
+                    let parents = workspace.meta.parents().into_iter();
+                    parents
+                        .map(|parent| below(store, parent))
+                        .collect::<Result<_>>()?
+                }
+                None => Vec::new(),
+            },
         };
         agents.push(seen(listed.agent, Some(held), &proposals));
     }
+    collide(store, &mut agents)?;
     for (agent, proposals) in by_agent {
         let released = seen(agent, None, &proposals);
         if released.waiting + released.blocked > 0 {
@@ -110,6 +125,22 @@ pub fn overview(store: &Store<'_>) -> Result<Overview> {
         }
     }
     Ok(overview)
+}
+
+/// Notes the collisions of each agent, with both where two collide.
+fn collide(store: &Store<'_>, agents: &mut [Seen]) -> Result<()> {
+    for collision in radar::recorded(store)?.collisions {
+        let mut note = |of: &AgentId, with: Option<AgentId>| {
+            if let Some(seen) = agents.iter_mut().find(|seen| seen.agent == *of) {
+                *seen.collides.entry(with).or_default() += 1;
+            }
+        };
+        if let Some(with) = &collision.with {
+            note(with, Some(collision.agent.clone()));
+        }
+        note(&collision.agent, collision.with);
+    }
+    Ok(())
 }
 
 /// Whether the last proposal offers what the workspace holds.
@@ -139,5 +170,6 @@ fn seen(agent: AgentId, workspace: Option<Held>, proposals: &[Proposal]) -> Seen
             .filter(|state| matches!(state, State::Accepted { .. }))
             .count(),
         rejected: states().filter(|state| *state == State::Rejected).count(),
+        collides: BTreeMap::new(),
     }
 }

@@ -20,7 +20,7 @@ use super::select::units;
 use super::{Result, Rules};
 use crate::layout;
 use crate::model::{AgentId, Refusal};
-use crate::workspace::Store;
+use crate::workspace::{Store, Workspace};
 
 /// A path at which two would collide.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +53,25 @@ pub struct Radar {
 /// A named agent without a workspace, or one that cannot be read; failures of Git. Where none is named,
 /// a workspace that cannot be read is told and the others are looked at.
 pub fn conflicts(store: &Store<'_>, named: &[AgentId]) -> Result<Radar> {
+    let imported = |agent: &AgentId| Ok(layout::import(store, agent)?);
+    look(store, named, &imported)
+}
+
+/// The same of all workspaces as they are recorded: nothing is imported, so what stands in an open
+/// directory and is not captured yet does not count.
+///
+/// # Errors
+/// Failures of Git.
+pub(super) fn recorded(store: &Store<'_>) -> Result<Radar> {
+    let loaded = |agent: &AgentId| Ok(store.load(agent)?);
+    look(store, &[], &loaded)
+}
+
+fn look(
+    store: &Store<'_>,
+    named: &[AgentId],
+    state: &dyn Fn(&AgentId) -> Result<Workspace>,
+) -> Result<Radar> {
     for agent in named {
         store.load(agent)?;
     }
@@ -60,9 +79,7 @@ pub fn conflicts(store: &Store<'_>, named: &[AgentId]) -> Result<Radar> {
     let mut offers: Vec<Proposal> = Vec::new();
     for listed in store.list()? {
         let agent = listed.agent;
-        let offer = layout::import(store, &agent)
-            .map_err(super::Error::from)
-            .and_then(|workspace| sketch(store, &workspace));
+        let offer = state(&agent).and_then(|workspace| sketch(store, &workspace));
         match offer {
             Ok(offer) => {
                 radar.agents.push(agent);
