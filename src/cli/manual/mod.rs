@@ -9,6 +9,7 @@
 //! paragraph, four blanks a literal line, back quotes stand around what is typed. `% command` is
 //! not printed: it prepares what the examples after it need.
 
+mod correctness;
 mod formats;
 mod page;
 mod roff;

@@ -3,6 +3,7 @@
 use clap::{Arg, Command};
 
 use super::super::usage;
+use super::correctness;
 use super::formats;
 use super::roff::Roff;
 
@@ -36,11 +37,16 @@ pub(super) fn all(mut root: Command) -> Vec<Page> {
     for command in root.get_subcommands().filter(|one| !one.is_hide_set()) {
         pages.push(of(command));
     }
-    pages.push(Page {
-        name: "git-vws-formats".to_owned(),
-        section: 7,
-        text: formats::page(),
-    });
+    for (name, text) in [
+        ("git-vws-formats", formats::page()),
+        ("git-vws-correctness", correctness::page()),
+    ] {
+        pages.push(Page {
+            name: name.to_owned(),
+            section: 7,
+            text,
+        });
+    }
     pages
 }
 
@@ -129,7 +135,7 @@ fn top(root: &Command) -> Page {
         }
     }
     roff.section("SEE ALSO");
-    roff.line("`git`(1), `git-worktree`(1), `git-vws-formats`(7)");
+    roff.line("`git`(1), `git-worktree`(1), `git-vws-formats`(7), `git-vws-correctness`(7)");
     Page {
         name: "git-vws".to_owned(),
         section: 1,
