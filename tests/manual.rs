@@ -310,16 +310,11 @@ fn json_key(key: &str) -> String {
 
 #[test]
 fn a_repositorys_completions_come_live_in_bash() {
-    let sandbox = started();
+    let sandbox = with_agents();
     // As above.
     if sandbox.command("bash").arg("--version").output().is_err() {
         return;
     }
-    sandbox.vws(&["overlay", "create", "alice"]).success();
-    sandbox
-        .vws(&["run", "bob", "--", "touch", "a b", "made"])
-        .success();
-    sandbox.vws(&["accept", "bob", "--", "made"]).success();
     let script = package().join("completions/git-vws.bash");
     // As git's completion calls it, and as bash calls it for the program itself.
     let by_git = |words: &[&str]| {
@@ -374,4 +369,95 @@ fn candidates(sandbox: &Sandbox, script: &Path, body: &str, words: &[&str]) -> V
         .collect();
     all.sort();
     all
+}
+
+/// A sandbox with two workspaces, one of which offers two paths and was half accepted.
+fn with_agents() -> Sandbox {
+    let sandbox = started();
+    sandbox.vws(&["overlay", "create", "alice"]).success();
+    sandbox
+        .vws(&["run", "bob", "--", "touch", "a b", "made"])
+        .success();
+    sandbox.vws(&["accept", "bob", "--", "made"]).success();
+    sandbox
+}
+
+/// What a shell answers, a candidate a line, sorted; `None` (and a visible skip) where there is none.
+fn completed(sandbox: &Sandbox, shell: &str, script: &str, words: &[&str]) -> Option<Vec<String>> {
+    if sandbox.command(shell).arg("--version").output().is_err() {
+        eprintln!("skipped: there is no {shell} here");
+        return None;
+    }
+    let mut command = sandbox.command(shell);
+    command.args(["-c", script]);
+    if shell == "zsh" {
+        command.arg("zsh");
+    }
+    command.args(words);
+    let outcome = sandbox.outcome(command, b"").success();
+    let text = String::from_utf8(outcome.stdout().to_vec()).unwrap();
+    let mut all: Vec<_> = text.lines().map(str::to_owned).collect();
+    all.sort();
+    Some(all)
+}
+
+#[test]
+fn completions_come_live_in_fish() {
+    let sandbox = with_agents();
+    let file = package().join("completions/git-vws.fish");
+    let script = format!("source '{}'; complete -C \"$argv\"", file.display());
+    let ask = |line: &str| completed(&sandbox, "fish", &script, &[line]);
+    let Some(shown) = ask("git-vws overlay show ") else {
+        return;
+    };
+    let names: Vec<_> = shown
+        .iter()
+        .map(|line| line.split('\t').next().unwrap())
+        .collect();
+    assert_eq!(names, ["alice", "bob"]);
+    let one = |line: &str| ask(line).map(|all| all.join("|"));
+    assert_eq!(
+        one("git-vws overlay read alice src/m").as_deref(),
+        Some("src/main.c")
+    );
+    assert!(one("git-vws jour").is_some_and(|text| text.starts_with("journal\t")));
+    assert_eq!(
+        one("git-vws accept bob a").as_deref(),
+        Some("a b\tproposed")
+    );
+    let undo = one("git -C . vws undo ");
+    assert!(
+        undo.is_some_and(|text| text.starts_with("1\t")),
+        "{:?}",
+        one("git vws undo ")
+    );
+}
+
+#[test]
+fn completions_come_live_in_zsh() {
+    let sandbox = with_agents();
+    // The function's own work, with what it tells zsh caught: `compadd` and its like need a line editor.
+    let file = package().join("completions/_git-vws");
+    let script = format!(
+        "compadd () {{ local last=$@[-1]; print -rl -- ${{(P)last}} }}; _files () {{ print :files }}
+         _call_program () {{ shift; eval \"$@\" }}; compset () {{ : }}; _command_names () {{ print :command }}
+         words=(git-vws \"$@\"); CURRENT=$#words; source '{}'",
+        file.display()
+    );
+    let ask = |words: &[&str]| completed(&sandbox, "zsh", &script, words);
+    let Some(names) = ask(&["overlay", "show", ""]) else {
+        return;
+    };
+    assert_eq!(names, ["alice", "bob"]);
+    assert_eq!(
+        ask(&["overlay", "read", "alice", "src/m"]).unwrap(),
+        ["src/main.c"]
+    );
+    assert_eq!(
+        ask(&["overlay", "read", "alice", ""]).unwrap(),
+        ["README.md", "docs/", "src/"]
+    );
+    assert_eq!(ask(&["accept", "bob", ""]).unwrap(), ["a b", "made"]);
+    assert_eq!(ask(&["undo", ""]).unwrap(), ["1"]);
+    assert_eq!(ask(&["overlay", "create", "--ba"]).unwrap(), ["--base="]);
 }

@@ -44,7 +44,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
         include_str!("../../../completions/_git-vws"),
     ),
     (
-        "share/fish/vendor_completions.d/git-vws.fish",
+        "share/fish/vendor_conf.d/git-vws.fish",
         include_str!("../../../completions/git-vws.fish"),
     ),
 ];
