@@ -314,7 +314,7 @@ fn the_same_with_nul_and_in_json() {
     let input = "create --base=HEAD a\nwrite a \"\\377\" 1\n\u{1}\nread a f\nread a none\n\
                  diff a\ndiff -p a\nbegin a\ncommit\nflush\n";
     insta::assert_snapshot!(transcript(input, JSON), @r#"
-    {"v":1,"status":0,"command":"create","records":[{"v":1,"agent":"a","revision":1,"commit":"<oid>","base":"<oid>","tree":"<oid>","mode":"virtual","readOnly":false,"session":null,"uncommitted":null,"untracked":null,"untrackedLeftOut":null,"leftOut":[]}]}
+    {"v":1,"status":0,"command":"create","records":[{"v":1,"agent":"a","revision":1,"commit":"<oid>","base":"<oid>","tree":"<oid>","mode":"virtual","readOnly":false,"session":null,"uncommitted":null,"untracked":null,"untrackedLeftOut":null,"leftOut":[],"directory":null}]}
     {"v":1,"status":0,"command":"write","revision":2,"records":[{"v":1,"agent":"a","revision":2,"commit":"<oid>","tree":"<oid>","unchanged":false}]}
     {"v":1,"status":0,"command":"read","mode":"100644","oid":"<oid>","size":8,"content":"one\ntwo\n"}
     {"v":1,"status":1,"command":"read","kind":"missing","message":"path 'none' does not exist in the overlay"}

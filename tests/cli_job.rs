@@ -126,7 +126,7 @@ fn a_directory_and_back() {
 
     exit: 0
     $ settle a --json
-    {"v":1,"agent":"a","revision":2,"commit":"<oid:1>","tree":"<oid:2>","unchanged":true,"leftOut":[],"made":[],"kept":null,"vanished":null,"leftBehind":[]}
+    {"v":1,"agent":"a","revision":2,"commit":"<oid:1>","tree":"<oid:2>","unchanged":true,"leftOut":[],"made":[],"kept":null,"stays":false,"vanished":null,"leftBehind":[]}
     exit: 0
     $ settle a
     --- stderr

@@ -76,7 +76,7 @@ fn create_from_a_commit() {
 
     exit: 0
     $ overlay create c --from=a@1 --json
-    {"v":1,"agent":"c","revision":1,"commit":"<oid:1>","base":"<oid:2>","tree":"<oid:3>","mode":"virtual","readOnly":false,"session":null,"uncommitted":null,"untracked":null,"untrackedLeftOut":null,"leftOut":[]}
+    {"v":1,"agent":"c","revision":1,"commit":"<oid:1>","base":"<oid:2>","tree":"<oid:3>","mode":"virtual","readOnly":false,"session":null,"uncommitted":null,"untracked":null,"untrackedLeftOut":null,"leftOut":[],"directory":null}
     exit: 0
     $ overlay create a
     --- stderr
@@ -104,9 +104,18 @@ fn create_from_a_commit() {
     hint: 'git vws log a' shows its revisions
     exit: 128
     $ overlay create d --mode=worktree
-    --- stderr
-    fatal: mode 'worktree' is not available yet [unsupported]
-    exit: 128
+    agent d
+    revision 1
+    commit <oid:1>
+    base <oid:2>
+    tree <oid:3>
+    mode worktree
+    uncommitted 1
+    untracked 0
+    untracked-left-out 0
+    directory $SANDBOX/repo/.relo/worktrees/d
+
+    exit: 0
     $ overlay write b f
     --- stderr
     error: workspace 'b' is read-only [read_only]

@@ -91,6 +91,7 @@ fn stacking() {
     commit <oid:1>
     base <oid:2>
     tree <oid:3>
+    mode virtual
     parent a 2 <oid:4>
     left-out b
     conflict b conflict a.txt
@@ -109,7 +110,7 @@ fn stacking() {
     hint: 'git vws overlay list' shows the workspaces
     exit: 128
     $ stack d --on=c --base=worktree --read-only --json
-    {"v":1,"agent":"d","revision":1,"commit":"<oid:1>","base":"<oid:2>","tree":"<oid:3>","readOnly":true,"parents":[{"agent":"c","revision":1,"commit":"<oid:4>"}],"leftOut":[],"conflicts":[]}
+    {"v":1,"agent":"d","revision":1,"commit":"<oid:1>","base":"<oid:2>","tree":"<oid:3>","mode":"virtual","readOnly":true,"directory":null,"parents":[{"agent":"c","revision":1,"commit":"<oid:4>"}],"leftOut":[],"conflicts":[]}
     exit: 0
     $ stack --status
     agent c

@@ -17,8 +17,8 @@ use git_vws::integrate::{self, RebaseRequest, StackRequest, Standing};
 use git_vws::layout;
 use git_vws::model::{Refusal, RepoPath, Revision};
 use git_vws::workspace::{
-    Change, Edit, Error, Freshness, From, Keep, Kind, Rebased, Reference, Side, Stacked, Terms,
-    Trees, Workspace, merge_trees,
+    Change, Edit, Error, Freshness, From, Keep, Kind, Mode, Rebased, Reference, Side, Stacked,
+    Terms, Trees, Workspace, merge_trees,
 };
 use place::{Place, TEN, delete, id, path, repo_paths, ten, write};
 
@@ -28,6 +28,7 @@ impl Place {
             on: on.iter().map(|agent| id(agent)).collect(),
             onto,
             strict: false,
+            mode: Mode::Virtual,
             read_only: false,
             session: None,
         };
@@ -280,6 +281,7 @@ fn a_parent_that_does_not_apply_is_left_out_whole_and_named() {
         on: vec![id("a"), id("b"), id("c")],
         onto: None,
         strict: true,
+        mode: Mode::Virtual,
         read_only: false,
         session: None,
     };
@@ -569,6 +571,7 @@ fn a_stack_is_trees_not_patches() {
             on: vec![id("nobody")],
             onto: None,
             strict: false,
+            mode: Mode::Virtual,
             read_only: false,
             session: None,
         },
@@ -715,11 +718,11 @@ fn an_import_into_an_open_directory_is_captured_like_tool_output() {
         "settling keeps what was imported"
     );
     // A link that a tool planted is never written through.
+    store.discard(&id("r"), Terms::default(), &[]).unwrap();
     let directory = layout::materialize(&store, &id("r"), &layout::Options::default()).unwrap();
     let outside = place.sandbox.root().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("run"), "precious\n").unwrap();
-    fs::remove_dir_all(directory.path.join("new")).unwrap();
     symlink(&outside, directory.path.join("new")).unwrap();
     fs::remove_file(directory.path.join("f")).unwrap();
     symlink(outside.join("run"), directory.path.join("f")).unwrap();
@@ -811,6 +814,7 @@ fn refused_imports_change_nothing() {
         on: vec![id("s")],
         onto: None,
         strict: false,
+        mode: Mode::Virtual,
         read_only: true,
         session: None,
     };

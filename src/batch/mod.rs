@@ -35,7 +35,7 @@
 //! snap [--list | --drop=<n>] <agent>
 //! context <agent> | context --check <agent> (<blob> <path>)...
 //! log [-n<number>] <agent>
-//! stack --on=<agent>[,<agent>...] [--strict] [--base=<base>] [--read-only] [--session=<s>] <agent> | stack --status [<agent>]
+//! stack --on=<agent>[,<agent>...] [--strict] [--mode=<mode>] [--base=<base>] [--read-only] [--session=<s>] <agent> | stack --status [<agent>]
 //! recut [--keep-conflicts] [--expect=<n>] <agent> <base>
 //! rebase-onto [--without=<agent>[,<agent>...]] [--keep-conflicts] [--expect=<n>] <agent> <base>
 //! reference <agent> <path>...

@@ -9,7 +9,7 @@ use super::args::{Args, agent, revision, text};
 use super::input;
 use super::shared::{self, Shared};
 use crate::model::{AgentId, RepoPath, Revision};
-use crate::workspace::{self, Edit, From, Mode, NewWorkspace, Side, Terms};
+use crate::workspace::{self, Edit, From, Mode, NewWorkspace, Side, Terms, Wanted};
 
 /// The commands, and how each is written.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
@@ -45,7 +45,7 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("log", "log [-n<number>] <agent>"),
     (
         "stack",
-        "stack --on=<agent>[,<agent>...] [--strict] [--base=<base>] [--read-only] [--session=<s>] <agent> | stack --status [<agent>]",
+        "stack --on=<agent>[,<agent>...] [--strict] [--mode=<mode>] [--base=<base>] [--read-only] [--session=<s>] <agent> | stack --status [<agent>]",
     ),
     (
         "recut",
@@ -88,7 +88,7 @@ pub(super) enum SnapWhat {
 /// A well-formed command.
 #[derive(Debug)]
 pub(super) enum Request {
-    Create(AgentId, NewWorkspace),
+    Create(AgentId, Option<Wanted>, NewWorkspace),
     List,
     Show(AgentId),
     Read(AgentId, Side, RepoPath),
@@ -263,21 +263,26 @@ fn create(args: &mut Args<'_>) -> Result<Request> {
         }
         (None, None) => From::WorkTree,
     };
-    let mode = match args.value("--mode=")?.map(AsRef::<[u8]>::as_ref) {
-        None | Some(b"virtual" | b"auto") => Mode::Virtual,
-        Some(b"worktree") => Mode::Worktree,
-        Some(_) => {
-            let what = "a mode is virtual, worktree or auto";
-            return Err(Fault::Usage(what.to_owned()));
-        }
-    };
+    let wanted = wanted(args)?;
     let new = NewWorkspace {
         from,
-        mode,
+        // The settings and the repository have a say in it.
+        mode: Mode::default(),
         read_only: args.flag("--read-only"),
         session: args.value("--session=")?.map(text).transpose()?,
     };
-    Ok(Request::Create(args.agent()?, new))
+    Ok(Request::Create(args.agent()?, wanted, new))
+}
+
+/// How a new workspace shall be held, where the command says.
+pub(super) fn wanted(args: &mut Args<'_>) -> Result<Option<Wanted>> {
+    let Some(word) = args.value("--mode=")? else {
+        return Ok(None);
+    };
+    let known = word.to_str_lossy().parse();
+    known
+        .map(Some)
+        .map_err(|error: workspace::Error| Fault::Usage(error.to_string()))
 }
 
 fn write(args: &mut Args<'_>, bytes: Vec<u8>) -> Result<Request> {

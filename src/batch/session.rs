@@ -11,7 +11,7 @@ use crate::integrate::{self, upkeep};
 use crate::layout;
 use crate::model::{AgentId, RepoPath};
 use crate::output::{self, Form, Printer, report};
-use crate::workspace::{self, Edit, Error, Side, Store, Terms};
+use crate::workspace::{self, Edit, Error, NewWorkspace, Side, Store, Terms};
 
 /// Why a request was not carried out, on its way to an answer.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl<'r, 'c> Session<'r, 'c> {
     }
 
     pub(super) fn store(&self) -> Store<'r> {
-        Store::new(self.repository, (self.clock)())
+        layout::store(self.repository, (self.clock)())
     }
 
     fn carry_out(&mut self, command: &'static str, request: Request) -> Outcome {
@@ -146,7 +146,9 @@ impl<'r, 'c> Session<'r, 'c> {
                 None => Err(Trouble(Failure::usage("nothing was begun"))),
             },
             Request::Flush => Ok(Answer::done(command, Body::Nothing)),
-            Request::Create(agent, new) => {
+            Request::Create(agent, wanted, new) => {
+                let mode = store.form(wanted)?.mode;
+                let new = NewWorkspace { mode, ..new };
                 let created = store.create(&agent, &new)?;
                 self.record(command, &[report::created(&created)])
             }

@@ -5,19 +5,19 @@ use bstr::{BString, ByteSlice};
 use super::Status;
 use super::answer::{Answer, Body, Failure};
 use super::args::{Args, text};
-use super::request::{Fault, Result};
+use super::request::{Fault, Result, wanted};
 use super::session::{Outcome, Session, Trouble};
 use crate::git::{self, ObjectId};
 use crate::integrate::{self, RebaseRequest, StackRequest};
 use crate::layout;
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::output::{PathStyle, Record, report};
-use crate::workspace::{From, Terms};
+use crate::workspace::{From, Mode, Terms, Wanted};
 
 /// A well-formed one.
 #[derive(Debug)]
 pub(super) enum Shared {
-    Stack(AgentId, StackRequest),
+    Stack(AgentId, Option<Wanted>, StackRequest),
     Status(Option<AgentId>),
     Rebase(AgentId, RebaseRequest, Terms),
     Reference(AgentId, Vec<RepoPath>),
@@ -89,14 +89,17 @@ fn stack(args: &mut Args<'_>) -> Result<Shared> {
         return Err(Fault::Usage("expected --on=<agent>".to_owned()));
     }
     let base = args.value("--base=")?.map(text).transpose()?;
+    let wanted = wanted(args)?;
     let request = StackRequest {
         on,
         onto: base.as_deref().map(From::named),
         strict: args.flag("--strict"),
+        // The settings and the repository have a say in it.
+        mode: Mode::default(),
         read_only: args.flag("--read-only"),
         session: args.value("--session=")?.map(text).transpose()?,
     };
-    Ok(Shared::Stack(args.agent()?, request))
+    Ok(Shared::Stack(args.agent()?, wanted, request))
 }
 
 fn some_paths(args: &mut Args<'_>) -> Result<Vec<RepoPath>> {
@@ -113,7 +116,9 @@ impl Session<'_, '_> {
     pub(super) fn shared(&mut self, command: &'static str, shared: Shared) -> Outcome {
         let store = self.store();
         match shared {
-            Shared::Stack(agent, request) => {
+            Shared::Stack(agent, wanted, request) => {
+                let mode = store.form(wanted)?.mode;
+                let request = StackRequest { mode, ..request };
                 let stacked = integrate::stack(&store, &agent, &request)?;
                 let done = stacked.workspace.is_some();
                 self.done_or_not(command, done, report::stacked(&agent, &stacked))

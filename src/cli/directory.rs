@@ -1,7 +1,6 @@
 //! `git vws materialize`, `capture` and `settle`: a directory for tools, and back.
 
 use clap::builder::PossibleValuesParser;
-use git_vws::git;
 use git_vws::layout::{self, Choice, Directory, Insist, Options};
 use git_vws::model::AgentId;
 use git_vws::output::report;
@@ -56,15 +55,9 @@ pub(super) fn backends() -> PossibleValuesParser {
 
 /// How directories are laid out: by the option, or else by the setting.
 pub(super) fn options(asked: Option<&str>, session: &Session) -> Result<Options, Failure> {
-    const KEY: &str = "relo.workspace.materialization";
-    let backend = match (asked, session.repository().config()?.string(KEY)) {
-        (Some(word), _) => word.parse()?,
-        (None, None) => Choice::Auto,
-        (None, Some(value)) => value.parse().map_err(|_| git::Error::Config {
-            key: KEY.to_owned(),
-            value,
-            why: "expected automatic or the name of a back end",
-        })?,
+    let backend = match asked {
+        Some(word) => word.parse()?,
+        None => layout::setting(session.repository())?,
     };
     Ok(Options {
         backend,
@@ -105,9 +98,16 @@ pub(crate) fn settle(args: &SettleArgs, session: &Session) -> Result<(), Failure
     if !args.quiet {
         remark(&settled.captured.left_out);
     }
-    let kept = settled.kept.as_deref();
+    let kept = settled.kept.as_deref().filter(|_| !settled.stays);
     out.record(&report::settled(&settled))?;
     out.finish()?;
+    if settled.stays && !args.quiet {
+        let agent = args.agent.as_str();
+        say(
+            agent,
+            "captured; its directory stays until the last decision",
+        );
+    }
     match kept {
         None => Ok(()),
         Some(kept) => Err(Failure::Partial {

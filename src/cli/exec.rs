@@ -10,9 +10,10 @@ use std::process::ExitCode;
 use git_vws::integrate;
 use git_vws::layout::{self, ExitKind, Finished, Options, Where};
 use git_vws::model::AgentId;
-use git_vws::workspace::{From, Mode, NewWorkspace};
+use git_vws::workspace::{From, NewWorkspace};
 
 use super::args::FormArgs;
+use super::form::form;
 use super::report::Failure;
 use super::session::{self, Session, count_of, say};
 use super::{changes, directory};
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
     if store.find(agent)?.is_none() {
         let new = NewWorkspace {
             from: From::WorkTree,
-            mode: Mode::Virtual,
+            mode: form(None, session)?,
             read_only: false,
             session: None,
         };
@@ -188,7 +189,8 @@ fn finish(finished: &Finished, argv: &[OsString], quiet: bool, tell: &dyn Fn(&st
             if !quiet {
                 directory::remark(&settled.captured.left_out);
             }
-            settled.kept.as_deref()
+            let lost = settled.captured.left_out.iter().any(layout::would_be_lost);
+            settled.kept.as_deref().filter(|_| lost)
         }
         Err(_) => None,
     };

@@ -10,10 +10,11 @@ use git_vws::integrate;
 use git_vws::layout::{self, Insist};
 use git_vws::model::AgentId;
 use git_vws::output::Form;
-use git_vws::workspace::{From, Mode, NewWorkspace};
+use git_vws::workspace::{From, NewWorkspace};
 use serde::Deserialize;
 
 use super::directory;
+use super::form::form;
 use super::report::Failure;
 use super::session::{self, Session, count_of, read_input, say};
 
@@ -69,7 +70,7 @@ fn create(args: &CreateArgs) -> Result<(), Failure> {
     if store.find(&agent)?.is_none() {
         let new = NewWorkspace {
             from: args.base.clone().map_or(From::WorkTree, From::Commit),
-            mode: Mode::Virtual,
+            mode: form(None, &session)?,
             read_only: false,
             session: wanted.session_id,
         };
@@ -89,7 +90,7 @@ fn remove() -> Result<(), Failure> {
     let session = Session::open()?;
     let store = session.store();
     let agent = owner(&session, &done.worktree_path)?;
-    let settled = layout::settle(&store, &agent, Insist::No)?;
+    let settled = layout::close(&store, &agent, Insist::No)?;
     directory::remark(&settled.captured.left_out);
     if let Some(kept) = settled.kept {
         return Err(Failure::Partial {

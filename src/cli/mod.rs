@@ -14,6 +14,7 @@ mod conflicts;
 mod context;
 mod directory;
 mod exec;
+mod form;
 mod graph;
 mod hook;
 mod journal;

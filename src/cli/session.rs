@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use git_vws::git::{self, Environment, Repository};
+use git_vws::layout;
 use git_vws::model::sanitize_terminal;
 use git_vws::output::{self, Form, Printer};
 use git_vws::workspace::Store;
@@ -40,7 +41,7 @@ impl Session {
     }
 
     pub(crate) fn store(&self) -> Store<'_> {
-        Store::new(&self.repository, self.now)
+        layout::store(&self.repository, self.now)
     }
 
     pub(crate) fn repository(&self) -> &Repository {

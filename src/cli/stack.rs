@@ -6,6 +6,7 @@ use git_vws::output::report;
 use git_vws::workspace::{self, Conflict, From, NotApplied};
 
 use super::args::{ExpectArgs, FormArgs};
+use super::form::{Mode, form};
 use super::report::Failure;
 use super::session::{Out, Session, count_of, say};
 
@@ -31,6 +32,9 @@ pub(crate) struct StackArgs {
     /// Put it on this commit, or 'worktree', not on what the first was made on
     #[arg(long, value_name = "base", requires = "on")]
     base: Option<String>,
+    /// How it is held (default: relo.workspace.mode, else virtual)
+    #[arg(long, value_name = "mode", value_enum, requires = "on")]
+    mode: Option<Mode>,
     /// Refuse every write
     #[arg(long, requires = "on")]
     read_only: bool,
@@ -102,6 +106,7 @@ pub(crate) fn stack(args: &StackArgs, session: &Session) -> Result<(), Failure> 
         on: args.on.clone(),
         onto: args.base.as_deref().map(From::named),
         strict: args.strict,
+        mode: form(args.mode, session)?,
         read_only: args.read_only,
         session: args.session.clone(),
     };

@@ -89,6 +89,20 @@ impl Repository {
         self.smudge_by(git, path, bytes)
     }
 
+    /// The id of what git would store for these bytes at this path of a directory; nothing is stored.
+    ///
+    /// # Errors
+    /// As [`Repository::clean`].
+    pub fn cleaned_id(
+        &self,
+        (top, git_dir): (&Path, &Path),
+        path: &BStr,
+        bytes: &[u8],
+    ) -> Result<ObjectId> {
+        let git = self.git().in_directory(top, git_dir);
+        self.hash_object(git.args(["hash-object"]), path, bytes)
+    }
+
     fn smudge_by(&self, git: GitCommand<'_>, path: &BStr, bytes: &[u8]) -> Result<Vec<u8>> {
         // `cat-file --filters` wants a stored blob; a loose one that nothing refers to goes with
         // the next collection.
@@ -107,9 +121,12 @@ impl Repository {
     }
 
     fn store_cleaned(&self, path: &BStr, bytes: &[u8]) -> Result<ObjectId> {
-        let out = self
-            .git()
-            .args(["hash-object", "-w", "--stdin", "--path"])
+        self.hash_object(self.git().args(["hash-object", "-w"]), path, bytes)
+    }
+
+    fn hash_object(&self, git: GitCommand<'_>, path: &BStr, bytes: &[u8]) -> Result<ObjectId> {
+        let out = git
+            .args(["--stdin", "--path"])
             .arg(super::os_str(path))
             .stdin(bytes.to_vec())
             .output()?;

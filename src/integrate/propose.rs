@@ -24,6 +24,7 @@ use crate::workspace::{self, Change, Kind, Store, Terms, Workspace, names};
 const TERMS: Terms = Terms {
     expect: None,
     while_open: true,
+    into_directory: false,
     although_read_only: true,
 };
 

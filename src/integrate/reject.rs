@@ -15,6 +15,7 @@ use super::select::{Selection, select};
 use super::{Error, Result};
 use crate::git::tree::{self, Entry};
 use crate::git::{RefUpdate, Staging};
+use crate::layout;
 use crate::model::{AgentId, Refusal, RepoPath, Revision};
 use crate::workspace::{self, Change, Kind, Store, Terms, Workspace, names};
 
@@ -48,11 +49,15 @@ pub struct Rejected {
 /// below it; a rename's half for both), or all.
 ///
 /// # Errors
-/// No proposal, or no change of a named path; the refusal `materialized` while a directory is open;
+/// No proposal, or no change of a named path; the refusal `materialized` while a directory is open that
+/// does not stay;
 /// failures of Git. Nothing is changed then.
 pub fn reject(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> Result<Rejected> {
     let lock = store.lock(agent)?;
-    if store.open_directory(agent)?.is_some() {
+    let found = store.find(agent)?;
+    if found.is_some_and(|workspace| store.is_followed(&workspace)) {
+        layout::import_locked(store, &lock, agent)?;
+    } else if store.open_directory(agent)?.is_some() {
         let what = format!("workspace '{agent}' has a directory open; settle it first");
         return Err(Error::refused(Refusal::Materialized, what));
     }

@@ -21,7 +21,8 @@ pub fn release(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
 }
 
 /// Releases the workspace of an agent where nothing waits in it: every change of its newest proposal
-/// is decided, its overlay holds nothing besides, and no directory is open. Tells whether it did.
+/// is decided, its overlay holds nothing besides, and no directory is open but one that stays, which goes
+/// if nothing is lost with it. Tells whether it did.
 pub(super) fn release_if_done(store: &Store<'_>, lock: &Lock, agent: &AgentId) -> Result<bool> {
     Ok(!release_all_done(store, &[(agent, lock)])?.is_empty())
 }
@@ -33,9 +34,11 @@ pub(super) fn release_all_done(
 ) -> Result<Vec<AgentId>> {
     let mut released = Vec::new();
     for (agent, lock) in agents {
-        if store.open_directory(agent)?.is_none()
-            && let Some(workspace) = done(store, agent)?
-        {
+        let is_open = store.open_directory(agent)?.is_some();
+        let Some(workspace) = done(store, agent)? else {
+            continue;
+        };
+        if !is_open || layout::close_standing(store, lock, &workspace)? {
             released.push((*lock, workspace));
         }
     }

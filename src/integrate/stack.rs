@@ -15,8 +15,8 @@ use crate::git::tree;
 use crate::layout;
 use crate::model::{AgentId, Refusal, Revision};
 use crate::workspace::{
-    self, Contribution, Decided, From, NewStack, Parent, Rebase, Rebased, Source, Stacked, Store,
-    Terms, Workspace,
+    self, Contribution, Decided, From, Mode, NewStack, Parent, Rebase, Rebased, Source, Stacked,
+    Store, Terms, Workspace,
 };
 
 /// A dependent workspace to be created.
@@ -28,6 +28,8 @@ pub struct StackRequest {
     pub onto: Option<From>,
     /// Whether a parent that does not apply is a reason not to create it.
     pub strict: bool,
+    /// How it is held.
+    pub mode: Mode,
     /// Whether it refuses every write.
     pub read_only: bool,
     /// The orchestrator's session, if it names one.
@@ -67,6 +69,7 @@ pub fn stack(store: &Store<'_>, agent: &AgentId, request: &StackRequest) -> Resu
         onto: request.onto.clone(),
         contributions,
         strict: request.strict,
+        mode: request.mode,
         read_only: request.read_only,
         session: request.session.clone(),
     };
@@ -74,7 +77,7 @@ pub fn stack(store: &Store<'_>, agent: &AgentId, request: &StackRequest) -> Resu
 }
 
 /// Moves a workspace to another base: its own edits are replayed there. What tools made in its
-/// directory is imported first; the directory itself stays in the way.
+/// directory is imported first. A directory that stays follows; any other is in the way.
 ///
 /// # Errors
 /// The refusal `materialized` while a directory is open; [`Error::NotOn`] for a parent to be left

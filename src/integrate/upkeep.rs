@@ -22,7 +22,9 @@ use super::{Error, Result, accept, store as changes};
 use crate::git;
 use crate::layout::{self, Adoption, Fate};
 use crate::model::{AgentId, Revision};
-use crate::workspace::{self, Cleared, Reconciled, RecoverOptions, Recovered, Store, names};
+use crate::workspace::{
+    self, Cleared, Reconciled, RecoverOptions, Recovered, Store, Workspace, names,
+};
 
 pub use dispose::dispose;
 pub use sweep::{Item, Kept, Sweep, sweep};
@@ -163,7 +165,9 @@ fn release_decided(store: &Store<'_>) -> Result<Vec<AgentId>> {
     let mut released = Vec::new();
     for listed in store.list()? {
         let proposed = listed.state.as_ref().ok().and_then(|w| w.meta.proposal);
-        if proposed.is_none() || listed.directory.is_some() {
+        let stays = |w: &Workspace| store.is_followed(w);
+        let followed = listed.state.as_ref().is_ok_and(stays);
+        if proposed.is_none() || listed.directory.is_some() && !followed {
             continue;
         }
         let lock = match store.try_lock(&listed.agent, Duration::ZERO) {

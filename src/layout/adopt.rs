@@ -1,7 +1,7 @@
 //! Directories after a stop: taken in hand again, or cleared away.
 //!
 //! A directory that stands and is ours is imported, and stays open: somebody may be at work in it. What
-//! was never finished, or is gone, is cleared away, and so is what an interrupted removal has left: a
+//! was never finished, or is gone, is cleared away (one that stays with its workspace is finished), and so is what an interrupted removal has left: a
 //! git dir of ours that points nowhere, the trash, a layout that nobody came to finish. Everything
 //! happens under the agent's lock; an agent that is busy is left to whoever is at work. What is
 //! not known to be ours is never touched.
@@ -11,9 +11,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::backend::choose;
 use super::capture::{self, Captured};
 use super::directory::{Directory, Places};
-use super::materialize::{check_folders, clear};
+use super::materialize::{check_folders, clear, lay_out, standing};
+use super::settle::stays;
 use super::state::{State, not_ours, state};
 use super::{Error, Result, admin, removal};
 use crate::git;
@@ -124,6 +126,14 @@ fn adopt_one(
         State::Closed => return leftovers(store, agent),
         State::Open(directory, places) => {
             admin::clear_temporary(&places);
+            roots.insert(places.root);
+            let captured = capture::capture_locked(store, &lock, &directory)?.into();
+            let path = directory.path;
+            return Ok(Some(Fate::Imported { path, captured }));
+        }
+        State::Unfinished(places) if stays(&store.load(agent)?) => {
+            let ladder = choose(standing(store.repository())?)?;
+            let directory = lay_out(store, &lock, agent, &ladder)?;
             roots.insert(places.root);
             let captured = capture::capture_locked(store, &lock, &directory)?.into();
             let path = directory.path;

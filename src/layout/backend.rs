@@ -14,6 +14,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::checkout::Checkout;
+use super::worktree::Worktree;
 use super::{Error, Result, Stats};
 use crate::git::{ObjectId, Repository};
 use crate::model::Refusal;
@@ -149,14 +150,15 @@ pub(super) struct Ladder<'a> {
 /// The refusal `unsupported` for one that this version does not have.
 pub(super) fn choose(choice: Choice) -> Result<Ladder<'static>> {
     let steps: Vec<Box<dyn Backend>> = match choice {
-        Choice::Auto => vec![Box::new(Checkout)],
+        Choice::Auto => vec![Box::new(Checkout), Box::new(Worktree)],
         Choice::Checkout => vec![Box::new(Checkout)],
         Choice::Overlay => {
             let what = "back end 'overlay' is for commands ('exec', 'run') only: a directory for \
                         everybody to see would have to be mounted";
             return Err(Error::refused(Refusal::Unsupported, what));
         }
-        Choice::Reflink | Choice::Worktree => {
+        Choice::Worktree => vec![Box::new(Worktree)],
+        Choice::Reflink => {
             let what = format!("back end '{choice}' is not available yet");
             return Err(Error::refused(Refusal::Unsupported, what));
         }
@@ -195,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_refused() {
-        for choice in [Choice::Reflink, Choice::Overlay, Choice::Worktree] {
+        for choice in [Choice::Reflink, Choice::Overlay] {
             let refused = choose(choice).map(|_| ()).unwrap_err();
             assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
         }

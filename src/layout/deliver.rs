@@ -1,28 +1,224 @@
-//! Taking over files of another agent: into the overlay, or into the open directory.
+//! Taking what was written to a workspace to its open directory.
 //!
-//! An open directory is the authority, so what is imported is written there, file by file under a
-//! compare-and-swap and without following any link, and then captured like tool output. What would
-//! be refused is refused before the first file is written; a failure in between takes back what was.
+//! An open directory is the authority, so a revision that did not come out of it has to reach its
+//! files, or the next import would take that revision back. The new files are written beside their
+//! places first; then the revision is published, and they are swapped in, path by path under a
+//! compare-and-swap and without following any link. A file that holds anything but what the workspace
+//! held is never replaced.
+//!
+//! A note in the directory's git dir (`vws-delivery`) names the two trees from before the publish until
+//! the last swap. Killed in between, the next import finds it: it goes on where the revision was
+//! published, else it throws away what was made ready.
 
-use std::collections::BTreeSet;
+mod ground;
+mod job;
+mod note;
 
-use bstr::{BStr, ByteSlice};
+use std::path::PathBuf;
 
+use bstr::ByteSlice;
+
+use self::ground::Ground;
+use self::job::Job;
+use self::note::{Note, Trees};
+use super::backend::choose;
 use super::capture::capture_locked;
+use super::materialize::{lay_out, standing};
 use super::state::{State, state};
 use super::{Directory, Error, Result};
-use crate::disk::{self, Content, Fault, New, Seal, Spot, Swap, WorkTree};
-use crate::git::tree::{self, Entry};
-use crate::git::{Lock, ObjectKind, Repository, Staging};
+use crate::disk::{Seal, Spot, WorkTree};
+use crate::git::{Lock, ObjectId, Repository, Staging, fault};
 use crate::model::{AgentId, Refusal, RepoPath};
-use crate::workspace::{Imported, Published, Reference, Store, Terms};
+use crate::workspace::{self, Delivery, Keeper, Published, Reference, Store, Terms, Workspace};
+
+/// The workspaces of a repository as [`Store::new`] gives them, with their directories kept in step.
+pub fn store(repository: &Repository, now: i64) -> Store<'_> {
+    Store::new(repository, now).kept_by(&Keeps)
+}
+
+struct Keeps;
+
+impl Keeper for Keeps {
+    fn lay_out(
+        &self,
+        store: &Store<'_>,
+        lock: &Lock,
+        agent: &AgentId,
+    ) -> workspace::Result<PathBuf> {
+        let made = standing(store.repository())
+            .and_then(choose)
+            .and_then(|ladder| lay_out(store, lock, agent, &ladder));
+        Ok(made.map_err(below)?.path)
+    }
+
+    fn import(&self, store: &Store<'_>, lock: &Lock, agent: &AgentId) -> workspace::Result<()> {
+        match state(store, agent).map_err(below)? {
+            State::Open(directory, _) => {
+                capture_locked(store, lock, &directory).map_err(below)?;
+                Ok(())
+            }
+            State::Vanished(places) => {
+                let what = format!(
+                    "the directory '{}' of workspace '{agent}' has vanished",
+                    places.path.display()
+                );
+                Err(workspace::Error::refused(Refusal::Materialized, what))
+            }
+            State::Unfinished(_) => self.lay_out(store, lock, agent).map(|_| ()),
+            State::Closed => Ok(()),
+        }
+    }
+
+    fn prepare<'k>(
+        &self,
+        store: &Store<'k>,
+        from: &Workspace,
+        to: ObjectId,
+        staging: &Staging<'_>,
+    ) -> workspace::Result<Box<dyn Delivery + 'k>> {
+        let open = super::open(store, &from.agent).map_err(below)?;
+        let directory = open.ok_or_else(|| below(super::settle::not_open(&from.agent)))?;
+        let trees = Trees {
+            from: from.tree,
+            to,
+        };
+        let under_way = UnderWay::prepare(store.repository(), directory, trees, staging);
+        Ok(Box::new(under_way.map_err(below)?))
+    }
+}
+
+/// An error of this module, as the layer below passes it on.
+fn below(error: Error) -> workspace::Error {
+    match error {
+        Error::Workspace(error) => error,
+        Error::Git(error) => error.into(),
+        Error::Tree(error) => error.into(),
+        other => match other.refusal() {
+            Some(kind) => workspace::Error::refused(kind, other.to_string()),
+            None => workspace::Error::Directory(Box::new(other)),
+        },
+    }
+}
+
+/// A delivery between the making of its files and the last swap.
+struct UnderWay<'r> {
+    repository: &'r Repository,
+    directory: Directory,
+    trees: Trees,
+    jobs: Vec<Job>,
+}
+
+impl<'r> UnderWay<'r> {
+    fn prepare(
+        repository: &'r Repository,
+        directory: Directory,
+        trees: Trees,
+        staging: &Staging<'_>,
+    ) -> Result<Self> {
+        let mut under_way = UnderWay {
+            repository,
+            directory,
+            trees,
+            jobs: Vec::new(),
+        };
+        let directory = under_way.directory.clone();
+        let ground = Ground::new(repository, &directory, trees, staging)?;
+        under_way.jobs = ground.plan()?;
+        let paths = under_way.jobs.iter().map(|job| job.path.clone()).collect();
+        Note { trees, paths }.write(&directory)?;
+        fault::point("deliver-noted");
+        for job in &mut under_way.jobs {
+            ground.make_ready(job)?;
+        }
+        Ok(under_way)
+    }
+
+    fn swap_in(&mut self) -> Result<()> {
+        let staging = Staging::new(self.repository)?;
+        let ground = Ground::new(self.repository, &self.directory, self.trees, &staging)?;
+        let mut done: Vec<(&Job, Option<Seal>)> = Vec::new();
+        for job in order(&mut self.jobs) {
+            match ground.put(job) {
+                Ok(ours) => done.push((job, ours)),
+                Err(error) => {
+                    for (job, ours) in done.into_iter().rev() {
+                        ground.take_back(job, ours.as_ref());
+                    }
+                    return Err(error);
+                }
+            }
+            fault::point("deliver-swapped");
+        }
+        Ok(())
+    }
+}
+
+/// What goes makes room for what comes.
+fn order(jobs: &mut [Job]) -> impl Iterator<Item = &Job> {
+    jobs.sort_by_key(|job| job.new.is_some());
+    jobs.iter()
+}
+
+impl Delivery for UnderWay<'_> {
+    fn put_in_place(mut self: Box<Self>, store: &Store<'_>, lock: &Lock) -> workspace::Result<()> {
+        let swapped = self.swap_in();
+        let directory = self.directory.clone();
+        // What is left of it goes, and the note.
+        drop(self);
+        let Err(error) = swapped else {
+            return Ok(());
+        };
+        capture_locked(store, lock, &directory).map_err(below)?;
+        Err(below(error))
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        let tree = WorkTree::new(&self.directory.path, true);
+        for job in &self.jobs {
+            tree.discard(job.spot());
+        }
+        Note::remove(&self.directory);
+    }
+}
+
+/// Ends a delivery that was killed; the caller holds the agent's lock. What tools wrote since stays.
+///
+/// # Errors
+/// Where it cannot be ended: then nothing is known about the directory.
+pub(super) fn resume(store: &Store<'_>, directory: &Directory) -> Result<()> {
+    let repository = store.repository();
+    let Some(note) = Note::read(directory, repository.format())? else {
+        return Ok(());
+    };
+    let current = store.load(&directory.agent)?;
+    if current.tree == note.trees.to {
+        let staging = Staging::new(repository)?;
+        let ground = Ground::new(repository, directory, note.trees, &staging)?;
+        let mut jobs = ground.jobs();
+        order(&mut jobs).try_for_each(|job| ground.finish(job))?;
+    }
+    let tree = WorkTree::new(&directory.path, true);
+    for (at, path) in note.paths.iter().enumerate() {
+        let tag = job::tag(at);
+        let spot = Spot {
+            path: path.as_bstr(),
+            tag: &tag,
+        };
+        tree.discard(spot);
+    }
+    Note::remove(directory);
+    Ok(())
+}
 
 /// Takes the sender's version of some paths of a reference over into a recipient's workspace, and
-/// nowhere else, and notes it in the recipient's lineage.
+/// nowhere else, and notes it in the recipient's lineage. An open directory of it gets them too.
 ///
 /// # Errors
 /// The refusals of [`Store::resolve_reference`] and of [`Store::publish_import`]; `workspace_changed`
-/// when a tool writes to one of the paths at the same time. Nothing is changed then.
+/// where the directory holds something at one of the paths that the workspace does not. Nothing is
+/// changed then.
 pub fn import_reference(
     store: &Store<'_>,
     recipient: &AgentId,
@@ -30,238 +226,14 @@ pub fn import_reference(
     paths: &[RepoPath],
     terms: Terms,
 ) -> Result<Published> {
+    #[cfg(target_os = "linux")]
+    super::overlaid::retire(store, recipient)?;
     let lock = store.lock(recipient)?;
-    let State::Open(directory, _) = state(store, recipient)? else {
-        store.load(recipient)?;
-        let imported = store.resolve_reference(reference, paths)?;
-        return Ok(store.publish_import(&lock, recipient, &imported, terms)?);
-    };
-    let current = capture_locked(store, &lock, &directory)?.workspace;
-    let open = Terms {
-        while_open: true,
+    let terms = Terms {
+        into_directory: matches!(state(store, recipient)?, State::Open(..)),
         ..terms
     };
-    store.check(&current, open)?;
     let imported = store.resolve_reference(reference, paths)?;
-    // Everything that the overlay would refuse, said before a file is touched.
-    let mut staging = Staging::new(store.repository())?;
-    store.import_tree(&mut staging, current.tree, &imported)?;
-    drop(staging);
-    let written = Written::new(store.repository(), &directory, &imported)?;
-    publish(store, &lock, &directory, &imported).inspect_err(|_| written.take_back())
-}
-
-/// Captures what was written, and records where it came from. A path that the capture leaves out, as
-/// an ignored one, is taken over all the same: it was asked for by name.
-fn publish(
-    store: &Store<'_>,
-    lock: &Lock,
-    directory: &Directory,
-    imported: &Imported,
-) -> Result<Published> {
-    capture_locked(store, lock, directory)?;
-    let terms = Terms {
-        while_open: true,
-        ..Terms::default()
-    };
-    Ok(store.publish_import(lock, &directory.agent, imported, terms)?)
-}
-
-/// A file that is about to be written.
-struct Job<'i> {
-    path: &'i RepoPath,
-    tag: String,
-    before: Option<Content>,
-    after: Option<(u32, Vec<u8>)>,
-}
-
-impl Job<'_> {
-    fn spot(&self) -> Spot<'_> {
-        Spot {
-            path: self.path.as_bstr(),
-            tag: &self.tag,
-        }
-    }
-}
-
-/// What was written into a directory, and can be taken back.
-struct Written<'i> {
-    tree: WorkTree<'i>,
-    jobs: Vec<Job<'i>>,
-    /// The seals of what was put there, job by job.
-    done: Vec<Option<Seal>>,
-    /// The folders that were not there before.
-    folders: BTreeSet<&'i BStr>,
-}
-
-impl<'i> Written<'i> {
-    /// Writes all of it or nothing.
-    fn new(
-        repository: &Repository,
-        directory: &'i Directory,
-        imported: &'i Imported,
-    ) -> Result<Self> {
-        let executable_bit = repository.config()?.bool("core.filemode")?.unwrap_or(true);
-        let tree = WorkTree::new(&directory.path, executable_bit);
-        let jobs = jobs(repository, &tree, imported)?;
-        let come = jobs.iter().filter(|job| job.after.is_some());
-        let above = come.flat_map(|job| above(job.path.as_bstr()));
-        let folders = above
-            .filter(|folder| tree.folder(folder).is_none())
-            .collect();
-        let mut written = Written {
-            tree,
-            jobs,
-            done: Vec::new(),
-            folders,
-        };
-        for at in 0..written.jobs.len() {
-            match put(&written.tree, &written.jobs[at]) {
-                Ok(ours) => written.done.push(ours),
-                Err(error) => {
-                    written.take_back();
-                    return Err(error);
-                }
-            }
-        }
-        Ok(written)
-    }
-
-    fn take_back(&self) {
-        for (job, ours) in self.jobs.iter().zip(&self.done).rev() {
-            take_back(&self.tree, job, ours.as_ref());
-        }
-        // In the order of paths a folder comes before those in it.
-        for folder in self.folders.iter().rev() {
-            self.tree.remove_folder(folder);
-        }
-    }
-}
-
-/// The folders that a path lies in.
-fn above(path: &BStr) -> impl Iterator<Item = &BStr> {
-    path.find_iter("/").map(|slash| path[..slash].as_bstr())
-}
-
-fn jobs<'i>(
-    repository: &Repository,
-    tree: &WorkTree<'_>,
-    imported: &'i Imported,
-) -> Result<Vec<Job<'i>>> {
-    let mut jobs = Vec::new();
-    for (at, (path, entry)) in imported.entries.iter().enumerate() {
-        let before = tree.state(path.as_bstr()).map_err(|obstacle| {
-            let what = format!("'{path}' cannot be written in the directory");
-            Error::refused(obstacle.refusal(), what)
-        })?;
-        if before.as_ref().is_some_and(|b| b.mode == disk::LINK) && !is_link(*entry) {
-            let what = format!("'{path}' is a link, which is never written through");
-            return Err(Error::refused(Refusal::TypeChange, what));
-        }
-        let after = match entry {
-            Some(entry) => Some((entry.mode, on_disk(repository, path.as_bstr(), *entry)?)),
-            None => None,
-        };
-        jobs.push(Job {
-            path,
-            tag: format!("import-{at}"),
-            before,
-            after,
-        });
-    }
-    Ok(jobs)
-}
-
-fn is_link(entry: Option<Entry>) -> bool {
-    entry.is_some_and(|entry| entry.mode == tree::LINK)
-}
-
-fn on_disk(repository: &Repository, path: &BStr, entry: Entry) -> Result<Vec<u8>> {
-    let bytes = repository.objects()?.read(entry.id, ObjectKind::Blob)?;
-    Ok(match entry.mode {
-        tree::LINK => bytes,
-        _ => repository.smudge(path, &bytes)?.into_owned(),
-    })
-}
-
-/// Brings one path to what it is to be; gives the seal of what was put there.
-fn put(tree: &WorkTree<'_>, job: &Job<'_>) -> Result<Option<Seal>> {
-    let spot = job.spot();
-    let failed = |fault| failed(job.path, fault);
-    let old = job.before.as_ref().map(Content::seal);
-    let mut probe = |_| std::ops::ControlFlow::Continue(());
-    let (swapped, ours) = match &job.after {
-        Some((mode, bytes)) => {
-            tree.make_folders(spot.path, &|_| None).map_err(failed)?;
-            let permissions = match &job.before {
-                Some(before) if before.mode != disk::LINK => {
-                    Some(disk::with_execute_bit(before.permissions, *mode))
-                }
-                _ => None,
-            };
-            let new = New {
-                mode: *mode,
-                permissions: permissions.filter(|_| *mode != disk::LINK),
-                bytes,
-            };
-            let ours = tree.prepare(spot, new, false).map_err(failed)?;
-            let swapped = tree.swap(spot, old.as_ref(), &ours, &mut probe);
-            (swapped.map_err(failed)?, Some(ours))
-        }
-        None => match &old {
-            Some(old) => (tree.remove(spot, old, &mut probe).map_err(failed)?, None),
-            None => return Ok(None),
-        },
-    };
-    let settled = match swapped {
-        Swap::Done => tree.settle(spot, old.as_ref(), ours.as_ref(), &mut probe),
-        other => Ok(other),
-    };
-    match settled.map_err(failed)? {
-        Swap::Done => Ok(ours),
-        Swap::Changed | Swap::Kept(_) => {
-            let what = format!("'{}' changed while it was imported", job.path);
-            Err(Error::refused(Refusal::WorkspaceChanged, what))
-        }
-    }
-}
-
-/// Puts back what stood at a path before, as well as that goes.
-fn take_back(tree: &WorkTree<'_>, job: &Job<'_>, ours: Option<&Seal>) {
-    let spot = job.spot();
-    let mut probe = |_| std::ops::ControlFlow::Continue(());
-    let Some(before) = &job.before else {
-        if let Some(ours) = ours
-            && matches!(tree.remove(spot, ours, &mut probe), Ok(Swap::Done))
-        {
-            let _ = tree.settle(spot, Some(ours), None, &mut probe);
-        }
-        return;
-    };
-    let new = New {
-        mode: before.mode,
-        permissions: (before.mode != disk::LINK).then_some(before.permissions),
-        bytes: &before.bytes,
-    };
-    if let Ok(seal) = tree.prepare(spot, new, false)
-        && matches!(tree.swap(spot, ours, &seal, &mut probe), Ok(Swap::Done))
-    {
-        let _ = tree.settle(spot, ours, Some(&seal), &mut probe);
-    }
-}
-
-fn failed(path: &RepoPath, fault: Fault) -> Error {
-    match fault {
-        Fault::Obstacle(obstacle) => {
-            let what = format!("'{path}' cannot be written in the directory");
-            Error::refused(obstacle.refusal(), what)
-        }
-        Fault::Failed { action, source } => {
-            Error::io(action, crate::git::os_str(path.as_bstr()), source)
-        }
-        // Nobody asks for that here.
-        Fault::Stopped => {
-            Error::refused(Refusal::WorkspaceChanged, format!("'{path}' was stopped"))
-        }
-    }
+    let store = store.kept_by(&Keeps);
+    Ok(store.publish_import(&lock, recipient, &imported, terms)?)
 }

@@ -21,7 +21,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
-use super::settle::{Settled, keep, settle_after_run};
+use super::settle::{self, Settled, keep, settle_after_run};
 use super::{Directory, Error, Options, Result, in_use, materialize, processes};
 use crate::git::PATIENCE;
 use crate::model::AgentId;
@@ -109,7 +109,7 @@ pub struct Finished {
 }
 
 /// Lays a directory out unless one is open, runs a command in it with the caller's standard input and
-/// outputs, captures, and settles the directory unless it was open before. Where the options allow it
+/// outputs, captures, and settles the directory unless it was open before or is one that stays. Where the options allow it
 /// and the machine can, the directory is an overlay.
 ///
 /// The process must have no other children while this runs: on Linux, what the command leaves
@@ -144,7 +144,8 @@ pub fn exec(
         &relay,
     )?;
     drop(used);
-    let settled = if directory.fresh && ran.survivors == 0 {
+    let stays = settle::stays(&directory.cut);
+    let settled = if directory.fresh && ran.survivors == 0 && !stays {
         settle_after_run(store, agent)
     } else {
         keep(store, agent)

@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use super::backend::{Backend, Choice, Ground, Job, Ladder, choose, is_final};
 use super::directory::{Places, Record};
 use super::state::{State, not_ours, state, unmark};
-use super::{Directory, Error, Result, Stats, admin, exclude, removal, told};
-use crate::git::{Expect, Lock, RefUpdate, fault};
+use super::told::told_once;
+use super::{Directory, Error, Result, Stats, admin, exclude, removal};
+use crate::git::{self, Expect, Lock, RefUpdate, Repository, fault};
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::workspace::{Store, Workspace, names};
 
@@ -64,6 +65,30 @@ pub fn materialize(store: &Store<'_>, agent: &AgentId, options: &Options) -> Res
     super::overlaid::retire(store, agent)?;
     let lock = store.lock(agent)?;
     lay_out(store, &lock, agent, &ladder)
+}
+
+/// The back end that `relo.workspace.materialization` names.
+///
+/// # Errors
+/// [`git::Error::Config`] where it names none.
+pub fn setting(repository: &Repository) -> Result<Choice> {
+    const KEY: &str = "relo.workspace.materialization";
+    let Some(value) = repository.config()?.string(KEY) else {
+        return Ok(Choice::Auto);
+    };
+    value.parse().map_err(|_| {
+        let key = KEY.to_owned();
+        let why = "expected automatic or the name of a back end";
+        git::Error::Config { key, value, why }.into()
+    })
+}
+
+/// The back end for a directory that stays: an overlay is for commands only.
+pub(super) fn standing(repository: &Repository) -> Result<Choice> {
+    Ok(match setting(repository)? {
+        Choice::Overlay => Choice::Auto,
+        other => other,
+    })
 }
 
 /// Lays out, unless a directory is open, for a caller that holds the agent's lock.
@@ -175,7 +200,7 @@ impl Plan<'_, '_> {
         admin::create(self.store.repository(), agent, places, self.cut.commit)?;
         fault::point("admin-made");
         let mut no = Vec::new();
-        let mut fallback = None;
+        let mut fallback: Option<(&str, String)> = None;
         let mut failure = None;
         for backend in &ladder.steps {
             let name = backend.name();
@@ -205,8 +230,9 @@ impl Plan<'_, '_> {
                     return Ok(Done {
                         backend: name,
                         reason,
-                        fallback: fallback
-                            .and_then(|(name, why)| told::once(self.store.repository(), name, why)),
+                        fallback: fallback.and_then(|(name, why)| {
+                            told_once(self.store.repository(), name, &why).then_some(why)
+                        }),
                         stats,
                     });
                 }

@@ -47,15 +47,20 @@ mod state;
 #[cfg(target_os = "linux")]
 mod sys;
 mod told;
+mod worktree;
 
 pub use adopt::{Adopted, Adoption, Fate, adopt, marked, peek};
 pub use backend::Choice;
 pub use capture::{Captured, Live, LiveFile, Made, capture_directory, read};
-pub use deliver::import_reference;
+pub use deliver::{import_reference, store};
 pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
 pub use exec::{Command, ExitKind, Finished, exec};
-pub use materialize::{Options, Where, materialize};
+pub use materialize::{Options, Where, materialize, setting};
 pub use parked::forget;
-pub use settle::{Insist, Settled, capture, import, settle, sweep_trash, would_be_lost};
+pub use settle::{
+    Insist, Settled, capture, close, close_standing, import, import_locked, settle, sweep_trash,
+    would_be_lost,
+};
 pub use state::{open, vanished};
+pub use told::told_once;

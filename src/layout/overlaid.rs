@@ -21,7 +21,8 @@ use super::overlay::{At, Overlay, Place, Spec, Stand, cached_probe, forget_probe
 use super::removal::Aside;
 use super::settle::{self, Settled, would_be_lost};
 use super::state::{State, state};
-use super::{Directory, Error, Options, Result, in_use, parked, template, told};
+use super::told::told_once;
+use super::{Directory, Error, Options, Result, in_use, parked, template};
 use crate::git::{self, Lock, Repository};
 use crate::model::{AgentId, Refusal};
 use crate::workspace::Store;
@@ -54,7 +55,9 @@ pub(super) fn exec(
             Refusal::Unsupported,
             format!("no overlay here: {why}"),
         )),
-        false => Ok(Outcome::Not(told::once(repository, "overlay", why))),
+        false => Ok(Outcome::Not(
+            told_once(repository, "overlay", &why).then_some(why),
+        )),
     };
     let Some(program) = options.program.as_deref() else {
         return match asked {
@@ -62,6 +65,12 @@ pub(super) fn exec(
             false => Ok(Outcome::Not(None)),
         };
     };
+    if settle::stays(&store.load(agent)?) {
+        return match asked {
+            true => refuse(format!("workspace '{agent}' has a directory that stays")),
+            false => Ok(Outcome::Not(None)),
+        };
+    }
     if let State::Open(directory, _) = state(store, agent)?
         && directory.backend != parked::OVERLAY
     {
@@ -271,6 +280,7 @@ fn finish(store: &Store<'_>, agent: &AgentId, alone: Lock, end: End) -> Result<S
     let captured = capture::capture_locked(store, &lock, &directory)?;
     let mut settled = Settled {
         kept: None,
+        stays: false,
         vanished: None,
         left_behind: Vec::new(),
         captured,
@@ -281,7 +291,9 @@ fn finish(store: &Store<'_>, agent: &AgentId, alone: Lock, end: End) -> Result<S
     }
     let whole = end == End::Remove || !park(store, agent, &settled.captured)?;
     let parts = (&*directory, &places);
-    settled.left_behind = settle::remove(store, (alone, lock), parts, whole)?;
+    let aside = settle::take_away(store, parts, whole)?;
+    drop((alone, lock));
+    settled.left_behind = settle::delete(store, &places, aside);
     Ok(settled)
 }
 

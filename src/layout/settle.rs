@@ -13,19 +13,21 @@ use super::directory::Places;
 use super::materialize::clear;
 use super::removal::Aside;
 use super::state::{State, state, unmark};
-use super::{Directory, Error, Result, admin, in_use, parked, removal};
+use super::{Directory, Error, Result, admin, in_use, parked, peek, removal};
 use crate::git::{Lock, fault};
 use crate::model::{AgentId, Refusal};
-use crate::workspace::{LeftOut, Store, Workspace};
+use crate::workspace::{LeftOut, Mode, Store, Workspace};
 
 /// How a directory ended.
 #[derive(Clone, Debug)]
 pub struct Settled {
     /// What was captured.
     pub captured: Captured,
-    /// The directory, where it stays: it was open before, another command is running in it, or
-    /// what was left out exists nowhere else (see [`would_be_lost`]).
+    /// The directory, where it stays: it was open before, another command is running in it, what was
+    /// left out exists nowhere else (see [`would_be_lost`]), or it is one that stays.
     pub kept: Option<PathBuf>,
+    /// Whether it stays because the workspace was made with a directory that does.
+    pub stays: bool,
     /// Where the directory was, if it had vanished before: nothing could be captured.
     pub vanished: Option<PathBuf>,
     /// What would not be deleted, in the trash; the next removal tries again.
@@ -74,21 +76,51 @@ pub fn import(store: &Store<'_>, agent: &AgentId) -> Result<Workspace> {
         return Ok(store.load(agent)?);
     }
     let lock = store.lock(agent)?;
+    import_locked(store, &lock, agent)
+}
+
+/// As [`import`], for a caller that holds the agent's lock.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_locked(store: &Store<'_>, lock: &Lock, agent: &AgentId) -> Result<Workspace> {
     match state(store, agent)? {
         State::Open(directory, _) => {
-            Ok(capture::capture_locked(store, &lock, &directory)?.workspace)
+            Ok(capture::capture_locked(store, lock, &directory)?.workspace)
         }
         _ => Ok(store.load(agent)?),
     }
 }
 
-/// Captures an open directory and removes it. One that has vanished, or was never finished, is
-/// cleared away.
+/// Captures an open directory and removes it, unless it is one that stays with its workspace. One that
+/// has vanished, or was never finished, is cleared away.
 ///
 /// # Errors
 /// As [`capture()`], apart from [`Error::Vanished`]; the refusal `locked` while a command is running in
 /// the directory. It stays where it is then.
 pub fn settle(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Settled> {
+    let workspace = store.load(agent)?;
+    if stays(&workspace)
+        && let Some(_) = peek(store, agent)?
+    {
+        return Ok(Settled {
+            stays: true,
+            ..keep(store, agent)?
+        });
+    }
+    close(store, agent, insist)
+}
+
+/// Whether the directory of a workspace is one that stays.
+pub(super) fn stays(workspace: &Workspace) -> bool {
+    workspace.meta.mode == Mode::Worktree
+}
+
+/// As [`settle`], for the end of the workspace: the directory goes in any mode.
+///
+/// # Errors
+/// As [`settle`].
+pub fn close(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Settled> {
     let alone = in_use::alone(store.repository(), agent)?;
     let lock = store.lock(agent)?;
     match state(store, agent)? {
@@ -124,17 +156,49 @@ pub fn settle(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Sett
             let mut settled = Settled {
                 captured,
                 kept: None,
+                stays: false,
                 vanished: None,
                 left_behind: Vec::new(),
             };
             if lost && insist == Insist::No {
                 settled.kept = Some(directory.files(store.repository()));
             } else {
-                settled.left_behind = remove(store, (alone, lock), (&directory, &places), true)?;
+                let aside = take_away(store, (&directory, &places), true)?;
+                // The agent is free again as soon as the directory is out of its place.
+                drop((alone, lock));
+                settled.left_behind = delete(store, &places, aside);
             }
             Ok(settled)
         }
     }
+}
+
+/// Removes the directory that stays with a workspace, for the end of that; the caller holds the
+/// agent's lock. Tells whether there is no directory any more: one in which a command runs, or which
+/// holds something that the workspace does not, is left.
+///
+/// # Errors
+/// Failures of the capture, and of the removal.
+pub fn close_standing(store: &Store<'_>, lock: &Lock, workspace: &Workspace) -> Result<bool> {
+    let agent = &workspace.agent;
+    let (directory, places) = match state(store, agent)? {
+        State::Closed => return Ok(true),
+        State::Open(directory, places) if stays(workspace) => (directory, places),
+        _ => return Ok(false),
+    };
+    let alone = match in_use::alone(store.repository(), agent) {
+        Err(error) if error.refusal() == Some(Refusal::Locked) => return Ok(false),
+        other => other?,
+    };
+    let captured = capture::capture_locked(store, lock, &directory)?;
+    if captured.workspace.commit != workspace.commit || captured.left_out.iter().any(would_be_lost)
+    {
+        return Ok(false);
+    }
+    let aside = take_away(store, (&directory, &places), true)?;
+    drop(alone);
+    delete(store, &places, aside);
+    Ok(true)
 }
 
 /// Settles after a command, unless another one is still running in the directory.
@@ -152,6 +216,7 @@ pub(super) fn keep(store: &Store<'_>, agent: &AgentId) -> Result<Settled> {
         State::Open(directory, _) => Ok(Settled {
             captured: capture::capture_locked(store, &lock, &directory)?,
             kept: Some(directory.path),
+            stays: false,
             vanished: None,
             left_behind: Vec::new(),
         }),
@@ -169,6 +234,7 @@ pub(super) fn without_capture(workspace: Workspace, vanished: Option<PathBuf>) -
             branches: Vec::new(),
         },
         kept: None,
+        stays: false,
         vanished,
         left_behind: Vec::new(),
     }
@@ -180,35 +246,35 @@ pub(super) fn not_open(agent: &AgentId) -> Error {
     }
 }
 
-/// Removes a directory whose content is captured, and, if `whole`, what an overlay has above; gives
-/// back what would not be deleted. The agent is free again as soon as the directory is out of its
-/// place.
-pub(super) fn remove(
+/// Takes a directory whose content is captured out of its place, and, if `whole`, what an overlay has
+/// above it. The caller holds both locks of the agent.
+pub(super) fn take_away(
     store: &Store<'_>,
-    locks: (Lock, Lock),
     (directory, places): (&Directory, &Places),
     whole: bool,
-) -> Result<Vec<PathBuf>> {
-    let aside = removal::set_aside(&places.root, &directory.path)?;
+) -> Result<Vec<Aside>> {
+    let mut aside = vec![removal::set_aside(&places.root, &directory.path)?];
     fault::point("settle-aside");
     unmark(store, &directory.agent, directory.cut.commit)?;
     fault::point("settle-unmarked");
     admin::remove(store.repository(), places)?;
-    let above = match whole {
-        true => parked::set_aside(store.repository(), &directory.agent)?,
-        false => None,
-    };
+    if whole {
+        aside.extend(parked::set_aside(store.repository(), &directory.agent)?);
+    }
     store.refresh_mirror(&directory.agent);
     fault::point("settle-closed");
-    drop(locks);
-    let mut left: Vec<PathBuf> = aside.delete().into_iter().collect();
-    left.extend(above.and_then(Aside::delete));
+    Ok(aside)
+}
+
+/// Deletes what was taken away; gives back what would not go.
+pub(super) fn delete(store: &Store<'_>, places: &Places, aside: Vec<Aside>) -> Vec<PathBuf> {
+    let mut left: Vec<PathBuf> = aside.into_iter().filter_map(Aside::delete).collect();
     for more in sweep(store, places) {
         if !left.contains(&more) {
             left.push(more);
         }
     }
-    Ok(left)
+    left
 }
 
 /// Deletes what earlier removals have left in the trash.

@@ -12,9 +12,7 @@ use crate::layout;
 use crate::model::json::{decode_base64, encode_base64};
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::output::{Form, Printer, Record, report};
-use crate::workspace::{
-    self, Edit, From, Mode, NewWorkspace, Published, Side, Store, Terms, Workspace,
-};
+use crate::workspace::{self, Edit, From, NewWorkspace, Published, Side, Store, Terms, Workspace};
 
 /// How often an edit is made anew when another writer was faster.
 const ATTEMPTS: usize = 5;
@@ -104,7 +102,7 @@ impl<'r, 'c> Server<'r, 'c> {
     }
 
     fn store(&self) -> Store<'r> {
-        Store::new(self.repository, (self.clock)())
+        layout::store(self.repository, (self.clock)())
     }
 
     /// The workspace with what tools did in its directory, if one is open; made where it is missing.
@@ -118,7 +116,7 @@ impl<'r, 'c> Server<'r, 'c> {
     fn make(&self, store: &Store<'_>, from: From) -> Result<workspace::Created, Trouble> {
         let new = NewWorkspace {
             from,
-            mode: Mode::Virtual,
+            mode: store.form(None)?.mode,
             read_only: false,
             session: None,
         };

@@ -64,6 +64,7 @@ pub fn created(created: &Created) -> Record {
         .maybe("untracked", base.map(|base| base.untracked.len()))
         .maybe("untracked-left-out", too_many)
         .list("left-out", "left-out", left.iter().map(left_out))
+        .maybe("directory", created.directory.as_deref().map(place))
 }
 
 /// One workspace of a listing. `open` is its directory, where it is known to be ours.
@@ -162,7 +163,9 @@ pub fn stacked(agent: &AgentId, stacked: &Stacked) -> Record {
         .maybe("commit", workspace.map(|workspace| workspace.commit))
         .maybe("base", workspace.map(Workspace::base))
         .maybe("tree", workspace.map(|workspace| workspace.tree))
+        .maybe("mode", workspace.map(|w| w.meta.mode.as_str()))
         .flag("read-only", workspace.is_some_and(|w| w.meta.read_only))
+        .maybe("directory", stacked.directory.as_deref().map(place))
         .list("parent", "parents", stacked.parents.iter().map(parent))
         .list(
             "left-out",

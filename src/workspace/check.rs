@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice;
 use rustix::fs::{Access, access};
 
-use super::{Error, Result, Store};
+use super::{Mode, Result, Store};
 use crate::git::tree::{self, GITLINK};
 use crate::git::{ObjectFormat, RefBackend, Repository, mentions_rewriting};
 use crate::model::Refusal;
@@ -17,9 +17,9 @@ use crate::model::Refusal;
 /// How something is done here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// What: `refs`, `objects`, `content`, `packs`.
+    /// What: `workspaces`, `refs`, `objects`, `content`, `packs`.
     pub what: &'static str,
-    /// How: `in-process`, or the git command.
+    /// How: `in-process`, the git command, or of workspaces the mode.
     pub how: &'static str,
     /// Why.
     pub why: String,
@@ -66,9 +66,9 @@ impl Check {
 
 /// What the attribute files of `HEAD` and the places outside of it say of content.
 #[derive(Default)]
-struct Rewriting {
+pub(super) struct Rewriting {
     /// Why content may be rewritten; `None` where nothing says so.
-    why: Option<String>,
+    pub(super) why: Option<String>,
     filters: BTreeSet<String>,
     submodules: usize,
 }
@@ -91,12 +91,13 @@ impl Store<'_> {
             },
             ref_format: repository.ref_format()?,
             forms: repository.forms()?,
-            ways: ways(repository, &rewriting)?,
+            ways: self.ways(&rewriting)?,
             limits: self.limits(&rewriting)?,
         })
     }
 
-    fn rewriting(&self) -> Result<Rewriting> {
+    /// What is rewritten in this repository, as far as its `HEAD` and the settings say.
+    pub(super) fn rewriting(&self) -> Result<Rewriting> {
         let mut found = Rewriting {
             why: self.repository.rewriting_from_outside()?,
             ..Rewriting::default()
@@ -125,10 +126,6 @@ impl Store<'_> {
         let repository = self.repository;
         let mut limits = Vec::new();
         let mut limit = |what, kind, why: String| limits.push(Limit { what, kind, why });
-        match self.check_rewriting() {
-            Err(Error::Refused { kind, what }) => limit("create", kind, what),
-            other => other?,
-        }
         if repository.is_quarantined() {
             let why = "no ref may be moved from inside a quarantine".to_owned();
             limit("create", Refusal::Unsupported, why);
@@ -145,9 +142,14 @@ impl Store<'_> {
                 limit("create", Refusal::Unsupported, why);
             }
         }
+        // Where the directory comes with the workspace, there is neither.
+        let what = match self.form(None)?.mode {
+            Mode::Virtual => "materialize",
+            Mode::Worktree => "create",
+        };
         for filter in &rewriting.filters {
             if let Some(why) = missing_filter(repository, filter)? {
-                limit("materialize", Refusal::Unsupported, why);
+                limit(what, Refusal::Unsupported, why);
             }
         }
         if repository.work_dir().is_none() {
@@ -176,44 +178,52 @@ impl Store<'_> {
         }
         Ok(limits)
     }
-}
 
-fn ways(repository: &Repository, rewriting: &Rewriting) -> Result<Vec<Way>> {
-    let mut ways = Vec::new();
-    let mut way = |what, how, why: &str| {
-        let why = why.to_owned();
-        ways.push(Way { what, how, why });
-    };
-    let how = match repository.ref_backend() {
-        RefBackend::InProcess => "in-process",
-        RefBackend::Git => "update-ref",
-    };
-    way("refs", how, repository.ref_backend_reason()?);
-    match repository.is_partial() {
-        true => way("objects", "cat-file", "git fetches what is missing"),
-        false => way("objects", "in-process", "all of them are here"),
+    fn ways(&self, rewriting: &Rewriting) -> Result<Vec<Way>> {
+        let repository = self.repository;
+        let mut ways = Vec::new();
+        let form = self.form(None)?;
+        let why = match (form.mode, rewriting.why.as_deref()) {
+            (Mode::Virtual, _) => "a directory is there only while a tool needs one",
+            (Mode::Worktree, Some(why)) if self.falls_back()? => why,
+            (Mode::Worktree, _) => "'relo.workspace.mode' says so",
+        };
+        let mut way = |what, how, why: &str| {
+            let why = why.to_owned();
+            ways.push(Way { what, how, why });
+        };
+        way("workspaces", form.mode.as_str(), why);
+        let how = match repository.ref_backend() {
+            RefBackend::InProcess => "in-process",
+            RefBackend::Git => "update-ref",
+        };
+        way("refs", how, repository.ref_backend_reason()?);
+        match repository.is_partial() {
+            true => way("objects", "cat-file", "git fetches what is missing"),
+            false => way("objects", "in-process", "all of them are here"),
+        }
+        match &rewriting.why {
+            Some(why) => way("content", "filters", why),
+            None => way(
+                "content",
+                "in-process",
+                "git stores files as they lie on disk",
+            ),
+        }
+        match repository.keeps_every_object() {
+            true => way("packs", "kept", "'extensions.preciousObjects' is set"),
+            false => way("packs", "rolled-up", "at two dozen they become one"),
+        }
+        way("ignore-rules", "check-ignore", "git is asked");
+        if repository.work_dir().is_some() {
+            way(
+                "working-tree",
+                "status",
+                "the user's index is git's to read",
+            );
+        }
+        Ok(ways)
     }
-    match &rewriting.why {
-        Some(why) => way("content", "filters", why),
-        None => way(
-            "content",
-            "in-process",
-            "git stores files as they lie on disk",
-        ),
-    }
-    match repository.keeps_every_object() {
-        true => way("packs", "kept", "'extensions.preciousObjects' is set"),
-        false => way("packs", "rolled-up", "at two dozen they become one"),
-    }
-    way("ignore-rules", "check-ignore", "git is asked");
-    if repository.work_dir().is_some() {
-        way(
-            "working-tree",
-            "status",
-            "the user's index is git's to read",
-        );
-    }
-    Ok(ways)
 }
 
 /// The filter drivers that the text of an attribute file names.

@@ -1,11 +1,13 @@
 //! Creating a workspace: a base, its pin, and revision 1.
 
+use std::path::PathBuf;
+
 use serde_json::{Map, Value, json};
 
 use super::meta::{Kind, Metadata, Mode};
 use super::{Base, Error, Result, Store, Workspace, names};
-use crate::git::{self, Expect, NewCommit, ObjectId, RefUpdate, Staging};
-use crate::model::{AgentId, Refusal, Revision};
+use crate::git::{self, Expect, Lock, NewCommit, ObjectId, RefUpdate, Staging, fault};
+use crate::model::{AgentId, Revision};
 
 /// What a workspace starts from.
 #[derive(Clone, Debug)]
@@ -91,6 +93,8 @@ pub struct Created {
     pub workspace: Workspace,
     /// The record of the user's working tree, where it started from that.
     pub base: Option<Base>,
+    /// Its directory, where it has one that stays.
+    pub directory: Option<PathBuf>,
 }
 
 impl Store<'_> {
@@ -101,12 +105,7 @@ impl Store<'_> {
     /// of the user's blocks one of our names, [`git::Error::BadRevision`], failures of Git.
     /// Nothing is created then.
     pub fn create(&self, agent: &AgentId, new: &NewWorkspace) -> Result<Created> {
-        if new.mode == Mode::Worktree {
-            let what = "mode 'worktree' is not available yet";
-            return Err(Error::refused(Refusal::Unsupported, what));
-        }
-        self.check_rewriting()?;
-        let _lock = self.lock(agent)?;
+        let lock = self.lock(agent)?;
         // Git looks at the working tree while we look at the refs.
         let begun = match &new.from {
             From::WorkTree => Some(self.begin_look()?),
@@ -118,15 +117,15 @@ impl Store<'_> {
             Some(begun) => Start::recorded(self.record_base_seen(&mut staging, begun)?),
             None => self.start(&mut staging, agent, &new.from)?,
         };
-        self.establish(agent, staging, new, start, |_| ())
+        self.establish((agent, &lock), staging, new, start, |_| ())
     }
 
     /// Publishes the first revision of a workspace under a name that was found to be free, on what
     /// `start` says; where `new` says it starts from does not count any more. `amend` has the last
-    /// word on the metadata. The caller holds the agent's lock.
+    /// word on the metadata. In mode `worktree` the directory comes with it, or nothing does.
     pub(super) fn establish(
         &self,
-        agent: &AgentId,
+        (agent, lock): (&AgentId, &Lock),
         mut staging: Staging<'_>,
         new: &NewWorkspace,
         start: Start,
@@ -179,9 +178,23 @@ impl Store<'_> {
             meta,
         };
         self.note(&workspace);
+        fault::point("created");
+        let directory = match (new.mode, self.keeper) {
+            (Mode::Worktree, Some(keeper)) => match keeper.lay_out(self, lock, agent) {
+                Ok(directory) => Some(directory),
+                Err(error) => {
+                    // What was brought back from the trash is there still.
+                    let ended = self.release(lock, workspace, false)?;
+                    self.note_end(&ended.workspace, "dispose");
+                    return Err(error);
+                }
+            },
+            _ => None,
+        };
         Ok(Created {
             workspace,
             base: start.record,
+            directory,
         })
     }
 
@@ -206,26 +219,6 @@ impl Store<'_> {
                 Ok(Start::new(source.commit, source.tree))
             }
             From::Trash(dropped, revision) => self.start_again(agent, dropped, *revision),
-        }
-    }
-
-    /// Refuses `relo.workspace.rewriting=fallback`, which asks for a mode that there is not yet.
-    pub(super) fn check_rewriting(&self) -> Result<()> {
-        const KEY: &str = "relo.workspace.rewriting";
-        match self.repository.config()?.string(KEY) {
-            None => Ok(()),
-            Some(value) if value == "fallback" => {
-                let what = format!(
-                    "'{KEY}=fallback' asks for worktrees, which this version does not make; without it \
-                     git's own filters are used"
-                );
-                Err(Error::refused(Refusal::Unsupported, what))
-            }
-            Some(value) => Err(Error::Git(git::Error::Config {
-                key: KEY.to_owned(),
-                value,
-                why: "expected 'fallback', or nothing",
-            })),
         }
     }
 

@@ -85,6 +85,9 @@ pub enum Error {
         /// What changed, in words.
         what: String,
     },
+    /// The directory that goes with the workspace failed.
+    #[error(transparent)]
+    Directory(Box<dyn std::error::Error + Send + Sync>),
     /// The request cannot be meant.
     #[error("{0}")]
     Invalid(String),

@@ -13,6 +13,8 @@ mod diff;
 mod dispose;
 mod edit;
 mod error;
+mod form;
+mod keeper;
 mod lineage;
 mod list;
 mod log;
@@ -41,6 +43,8 @@ pub use dispose::Disposed;
 pub(crate) use edit::check_link;
 pub use edit::{Edit, Editor};
 pub use error::{Error, Result};
+pub use form::{Form, Wanted};
+pub use keeper::{Delivery, Keeper};
 pub use lineage::{Origin, Parent, patch_hash};
 pub use list::Listed;
 pub use log::Logged;
@@ -67,6 +71,7 @@ use bstr::ByteSlice;
 pub struct Store<'r> {
     repository: &'r Repository,
     now: i64,
+    keeper: Option<&'r dyn Keeper>,
 }
 
 /// The state of a workspace at one revision.
@@ -97,7 +102,19 @@ impl Workspace {
 impl<'r> Store<'r> {
     /// The workspaces of a repository, at `now` (seconds since 1970), which stamps what is made.
     pub fn new(repository: &'r Repository, now: i64) -> Self {
-        Store { repository, now }
+        Store {
+            repository,
+            now,
+            keeper: None,
+        }
+    }
+
+    /// The same, with somebody who keeps the directories of its workspaces.
+    pub fn kept_by(self, keeper: &'r dyn Keeper) -> Self {
+        Store {
+            keeper: Some(keeper),
+            ..self
+        }
     }
 
     /// The repository below.

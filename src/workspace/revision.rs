@@ -7,6 +7,10 @@
 //! 5. Move the pins, then the overlay ref, the one commit point, by compare-and-swap.
 //! 6. Let go of the pack, and note the event.
 //!
+//! Where an open directory follows the workspace (see [`Keeper`]), it is imported before step 2, its
+//! new files are made ready before step 5 and take their places after it; killed in between, the
+//! next import puts them there.
+//!
 //! Killed before step 5 leaves the old revision and an unreferenced pack; killed after it, the new
 //! revision and a `.keep` that the next roll-up clears. Losing the compare-and-swap to somebody
 //! who does not take the lock starts again from step 2.
@@ -15,8 +19,8 @@ use std::time::Duration;
 
 use bstr::BString;
 
-use super::meta::{Kind, Metadata};
-use super::{Error, Result, Store, Workspace, names};
+use super::meta::{Kind, Metadata, Mode};
+use super::{Error, Keeper, Result, Store, Workspace, names};
 use crate::git::tree;
 use crate::git::{self, Expect, Lock, NewCommit, ObjectId, PATIENCE, RefUpdate, Staging, fault};
 use crate::model::{AgentId, Refusal, Revision};
@@ -32,6 +36,8 @@ pub struct Terms {
     /// Whether the change may go through while a directory is open: only the directory's own
     /// import and decisions may.
     pub while_open: bool,
+    /// Whether an open directory follows the change, whatever the mode: the change was meant for it.
+    pub into_directory: bool,
     /// Whether it may go through in a read-only workspace: only what changes no content may.
     pub although_read_only: bool,
 }
@@ -121,7 +127,7 @@ impl Store<'_> {
     /// As [`Store::publish`].
     pub fn publish_locked<F>(
         &self,
-        _lock: &Lock,
+        lock: &Lock,
         agent: &AgentId,
         terms: Terms,
         mut build: F,
@@ -130,8 +136,16 @@ impl Store<'_> {
         F: FnMut(&Workspace, &mut Staging<'_>) -> Result<Option<Change>>,
     {
         let mut tries = 0;
+        let mut workspace = self.load(agent)?;
+        let keeper = match self.keeper_of(&workspace, terms) {
+            Some(keeper) if self.open_directory(agent)?.is_some() => Some(keeper),
+            _ => None,
+        };
+        if let Some(keeper) = keeper {
+            keeper.import(self, lock, agent)?;
+            workspace = self.load(agent)?;
+        }
         loop {
-            let workspace = self.load(agent)?;
             self.check(&workspace, terms)?;
             let mut staging = Staging::new(self.repository)?;
             let Some(change) = build(&workspace, &mut staging)? else {
@@ -140,12 +154,25 @@ impl Store<'_> {
                     changed: false,
                 });
             };
+            let delivery = match keeper {
+                Some(keeper) if change.tree != workspace.tree => {
+                    Some(keeper.prepare(self, &workspace, change.tree, &staging)?)
+                }
+                _ => None,
+            };
             tries += 1;
             match self.commit(&workspace, staging, change) {
                 Err(Error::Git(git::Error::Moved { name, .. }))
-                    if tries < TRIES && name == names::overlay(agent) => {}
+                    if tries < TRIES && name == names::overlay(agent) =>
+                {
+                    workspace = self.load(agent)?;
+                }
                 Err(error) => return Err(error),
                 Ok(workspace) => {
+                    if let Some(delivery) = delivery {
+                        fault::point("deliver-begun");
+                        delivery.put_in_place(self, lock)?;
+                    }
                     return Ok(Published {
                         workspace,
                         changed: true,
@@ -171,11 +198,23 @@ impl Store<'_> {
             let what = format!("workspace '{agent}' is read-only");
             return Err(Error::refused(Refusal::ReadOnly, what));
         }
-        if !terms.while_open && self.open_directory(agent)?.is_some() {
+        let follows = terms.while_open || self.keeper_of(workspace, terms).is_some();
+        if !follows && self.open_directory(agent)?.is_some() {
             let what = format!("workspace '{agent}' has a directory open, which is the authority");
             return Err(Error::refused(Refusal::Materialized, what));
         }
         Ok(())
+    }
+
+    /// Who takes a change of this workspace to its open directory; `None` where nobody does.
+    fn keeper_of(&self, workspace: &Workspace, terms: Terms) -> Option<&dyn Keeper> {
+        let follows = terms.into_directory || workspace.meta.mode == Mode::Worktree;
+        self.keeper.filter(|_| follows && !terms.while_open)
+    }
+
+    /// Whether an open directory of this workspace follows what is written to the workspace.
+    pub fn is_followed(&self, workspace: &Workspace) -> bool {
+        self.keeper_of(workspace, Terms::default()).is_some()
     }
 
     fn commit(

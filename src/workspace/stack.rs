@@ -10,6 +10,7 @@
 //! A parent goes in as a whole, with everything that it rests on itself, or not at all.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bstr::BString;
 use serde_json::Value;
@@ -60,6 +61,8 @@ pub struct NewStack {
     pub contributions: Vec<Contribution>,
     /// Whether a parent that does not apply is a reason not to create it.
     pub strict: bool,
+    /// How it is held.
+    pub mode: Mode,
     /// Whether it refuses every write.
     pub read_only: bool,
     /// The orchestrator's session, if it names one.
@@ -88,6 +91,8 @@ pub struct Stacked {
     pub left_out: Vec<NotApplied>,
     /// The record of the user's working tree, where the stack was put on that.
     pub base: Option<Base>,
+    /// Its directory, where it has one that stays.
+    pub directory: Option<PathBuf>,
 }
 
 /// The edits of one source that are still its own.
@@ -133,7 +138,7 @@ impl Store<'_> {
     /// # Errors
     /// As [`Store::create`]. Nothing is created then.
     pub fn stack(&self, agent: &AgentId, new: &NewStack) -> Result<Stacked> {
-        let _lock = self.lock(agent)?;
+        let lock = self.lock(agent)?;
         self.check_free(agent)?;
         let mut staging = Staging::new(self.repository)?;
         let (ground, base) = self.ground(&mut staging, agent, new)?;
@@ -143,6 +148,7 @@ impl Store<'_> {
             parents: laid.parents.clone(),
             left_out: laid.left_out,
             base,
+            directory: None,
         };
         if new.strict && !stacked.left_out.is_empty() {
             return Ok(stacked);
@@ -150,15 +156,16 @@ impl Store<'_> {
         let start = Start::new(laid.commit, laid.tree);
         let how = NewWorkspace {
             from: From::WorkTree,
-            mode: Mode::Virtual,
+            mode: new.mode,
             read_only: new.read_only,
             session: new.session.clone(),
         };
-        let created = self.establish(agent, staging, &how, start, |meta| {
+        let created = self.establish((agent, &lock), staging, &how, start, |meta| {
             meta.set_parents(&laid.parents);
             meta.set_lineage(laid.lineage);
         })?;
         stacked.workspace = Some(created.workspace);
+        stacked.directory = created.directory;
         Ok(stacked)
     }
 

@@ -32,6 +32,21 @@ const IDENTITY: [(&str, &str); 6] = [
     ("GIT_COMMITTER_DATE", "1112911993 +0000"),
 ];
 
+/// The variable that makes every workspace of a run of the tests of another form, where nothing else is
+/// asked for: to show that a test does not depend on how files are held.
+const MODE: &str = "GIT_VWS_TEST_WORKSPACE_MODE";
+
+fn mode_for_all() -> Vec<(&'static str, OsString)> {
+    let setting = |mode| {
+        vec![
+            ("GIT_CONFIG_COUNT", "1".into()),
+            ("GIT_CONFIG_KEY_0", "relo.workspace.mode".into()),
+            ("GIT_CONFIG_VALUE_0", mode),
+        ]
+    };
+    std::env::var_os(MODE).map(setting).unwrap_or_default()
+}
+
 /// A temporary directory with a home (`home/`) and a fresh repository (`repo/`, branch `main`).
 ///
 /// It goes when the value is dropped.
@@ -112,6 +127,7 @@ impl Sandbox {
             .env("TZ", "UTC")
             .env("TERM", "dumb")
             .envs(IDENTITY)
+            .envs(mode_for_all())
             .envs(self.extra_env.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -17,6 +17,7 @@ fn a_plain_repository() {
     worktree $SANDBOX/repo
     object-format sha1
     ref-format files
+    way workspaces virtual a directory is there only while a tool needs one
     way refs in-process files, and no hook has a say in a transaction
     way objects in-process all of them are here
     way content in-process git stores files as they lie on disk
@@ -27,7 +28,7 @@ fn a_plain_repository() {
     exit: 0
     ");
     assert_snapshot!(site.vws(&["check", "--json"]), @r#"
-    {"v":1,"usable":true,"gitDir":"$SANDBOX/repo/.git","commonDir":"$SANDBOX/repo/.git","worktree":"$SANDBOX/repo","objectFormat":"sha1","refFormat":"files","forms":[],"ways":[{"what":"refs","how":"in-process","why":"files, and no hook has a say in a transaction"},{"what":"objects","how":"in-process","why":"all of them are here"},{"what":"content","how":"in-process","why":"git stores files as they lie on disk"},{"what":"packs","how":"rolled-up","why":"at two dozen they become one"},{"what":"ignore-rules","how":"check-ignore","why":"git is asked"},{"what":"working-tree","how":"status","why":"the user's index is git's to read"}],"limits":[]}
+    {"v":1,"usable":true,"gitDir":"$SANDBOX/repo/.git","commonDir":"$SANDBOX/repo/.git","worktree":"$SANDBOX/repo","objectFormat":"sha1","refFormat":"files","forms":[],"ways":[{"what":"workspaces","how":"virtual","why":"a directory is there only while a tool needs one"},{"what":"refs","how":"in-process","why":"files, and no hook has a say in a transaction"},{"what":"objects","how":"in-process","why":"all of them are here"},{"what":"content","how":"in-process","why":"git stores files as they lie on disk"},{"what":"packs","how":"rolled-up","why":"at two dozen they become one"},{"what":"ignore-rules","how":"check-ignore","why":"git is asked"},{"what":"working-tree","how":"status","why":"the user's index is git's to read"}],"limits":[]}
     exit: 0
     "#);
     assert!(!site.top.join(".git/relo").exists(), "it changes nothing");
@@ -56,6 +57,7 @@ fn a_bare_partial_one_has_limits() {
     ref-format files
     form bare
     form partial-clone
+    way workspaces virtual a directory is there only while a tool needs one
     way refs in-process files, and no hook has a say in a transaction
     way objects cat-file git fetches what is missing
     way content in-process git stores files as they lie on disk
@@ -104,14 +106,14 @@ fn everything_at_once() {
     form no-file-mode
     form ignore-case
     form merge-under-way
+    way workspaces worktree '.gitattributes' speaks of it
     way refs update-ref the 'reference-transaction' hook has a say
     way objects in-process all of them are here
     way content filters '.gitattributes' speaks of it
     way packs kept 'extensions.preciousObjects' is set
     way ignore-rules check-ignore git is asked
     way working-tree status the user's index is git's to read
-    limit create unsupported 'relo.workspace.rewriting=fallback' asks for worktrees, which this version does not make; without it git's own filters are used
-    limit materialize unsupported the required filter 'vault' has no 'clean' command
+    limit create unsupported the required filter 'vault' has no 'clean' command
     limit accept-unmerged unmerged 1 paths are unmerged in the index
     limit accept-sparse unsupported what a sparse checkout leaves out has no file to merge into
     limit accept-submodule nested_repository where 1 submodules stand is for their own repositories to say

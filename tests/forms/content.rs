@@ -448,23 +448,58 @@ fn a_required_filter_that_is_missing_is_refused_by_name() {
 }
 
 #[test]
-fn rewriting_into_a_worktree_is_refused_until_there_is_such_a_mode() {
+fn rewriting_falls_back_to_a_directory_that_stays() {
     let site = Site::committed();
-    site.write(".gitattributes", "* text=auto\n");
-    site.commit("second");
-    for value in ["fallback", "sometimes"] {
-        let setting = format!("relo.workspace.rewriting={value}");
+    site.write("plain.txt", "one\n");
+    site.commit("plain");
+    let create = |agent: &str, settings: &[&str]| {
         let mut command = site.command("git");
-        command.args(["-c", &setting, "vws", "overlay", "create", "a"]);
-        let outcome = site.sandbox.outcome(command, b"");
-        assert_eq!(outcome.code(), Some(128), "{outcome}");
-        assert!(
-            outcome.stderr().contains_str("relo.workspace.rewriting"),
-            "{outcome}"
-        );
-        if value == "fallback" {
-            assert!(outcome.stderr().contains_str("[unsupported]"), "{outcome}");
+        for setting in settings {
+            command.args(["-c", setting]);
         }
-    }
-    assert_eq!(site.git(&["for-each-ref", "refs/relo"]), "");
+        command.args(["vws", "overlay", "create", agent]);
+        site.sandbox.outcome(command, b"")
+    };
+    let fallback = "relo.workspace.rewriting=fallback";
+    let told = "hint: the workspace has a directory that stays";
+    let made = |agent: &str, settings: &[&str], mode: &str, is_told: bool| {
+        let outcome = create(agent, settings);
+        assert_eq!(outcome.code(), Some(0), "{outcome}");
+        let mode = format!("\nmode {mode}\n");
+        assert!(outcome.stdout().contains_str(mode), "{outcome}");
+        assert_eq!(outcome.stderr().contains_str(told), is_told, "{outcome}");
+    };
+    // Nothing is rewritten yet.
+    made("plain", &[fallback], "virtual", false);
+    site.write(".gitattributes", "*.txt eol=crlf\n");
+    site.commit("second");
+    made("own", &[], "virtual", false);
+    made("a", &[fallback], "worktree", true);
+    made("b", &[fallback], "worktree", false);
+    made(
+        "c",
+        &[fallback, "relo.workspace.mode=auto"],
+        "worktree",
+        false,
+    );
+    made("d", &[fallback, "core.autocrlf=true"], "worktree", true);
+    let file = site.top.join(".relo/worktrees/a/plain.txt");
+    assert_eq!(std::fs::read(&file).unwrap(), b"one\r\n");
+    // What is written through the view is on disk as git would check it out.
+    let written = site.vws_with(&["overlay", "write", "a", "plain.txt"], b"one\ntwo\n");
+    assert_eq!(written.code(), Some(0), "{written}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"one\r\ntwo\r\n");
+    assert_eq!(
+        site.ok(&["overlay", "read", "a", "plain.txt"]),
+        "one\ntwo\n"
+    );
+    std::fs::write(&file, "one\r\ntwo\r\nthree\r\n").unwrap();
+    assert_eq!(
+        site.ok(&["overlay", "diff", "--numstat", "a"]),
+        "2\t0\tplain.txt\n"
+    );
+    let outcome = create("e", &["relo.workspace.rewriting=sometimes"]);
+    assert_eq!(outcome.code(), Some(128), "{outcome}");
+    let named = outcome.stderr().contains_str("relo.workspace.rewriting");
+    assert!(named, "{outcome}");
 }

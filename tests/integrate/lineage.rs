@@ -16,6 +16,7 @@ impl Place {
         let request = StackRequest {
             on: parents.iter().map(|parent| id(parent)).collect(),
             onto: None,
+            mode: git_vws::workspace::Mode::default(),
             strict: true,
             read_only: false,
             session: None,

@@ -1,12 +1,11 @@
 //! `git vws overlay create`.
 
-use clap::ValueEnum;
-use git_vws::git;
 use git_vws::model::AgentId;
 use git_vws::output::report;
-use git_vws::workspace::{Created, From, Mode, NewWorkspace};
+use git_vws::workspace::{Created, From, NewWorkspace};
 
 use super::args::{FormArgs, Source};
+use crate::cli::form::{Mode, form};
 use crate::cli::report::Failure;
 use crate::cli::session::{Session, say};
 
@@ -25,7 +24,7 @@ pub(crate) struct Args {
     from: Option<Source>,
     /// How it is held (default: relo.workspace.mode, else virtual)
     #[arg(long, value_name = "mode", value_enum)]
-    mode: Option<WantedMode>,
+    mode: Option<Mode>,
     /// Refuse every write
     #[arg(long)]
     read_only: bool,
@@ -35,14 +34,6 @@ pub(crate) struct Args {
     /// The new workspace
     #[arg(value_name = "agent")]
     agent: AgentId,
-}
-
-/// The forms that can be asked for; `auto` is virtual where the repository allows it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WantedMode {
-    Virtual,
-    Worktree,
-    Auto,
 }
 
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
@@ -55,7 +46,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     };
     let new = NewWorkspace {
         from,
-        mode: mode(args, session)?,
+        mode: form(args.mode, session)?,
         read_only: args.read_only,
         session: args.session.clone(),
     };
@@ -69,26 +60,6 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         crate::cli::upkeep::remark_interrupted(session);
     }
     Ok(())
-}
-
-/// The form that was asked for, by the option or else by the setting.
-fn mode(args: &Args, session: &Session) -> Result<Mode, Failure> {
-    const KEY: &str = "relo.workspace.mode";
-    let wanted = match (args.mode, session.repository().config()?.string(KEY)) {
-        (Some(mode), _) => mode,
-        (None, None) => WantedMode::Virtual,
-        (None, Some(value)) => {
-            WantedMode::from_str(&value, true).map_err(|_| git::Error::Config {
-                key: KEY.to_owned(),
-                value,
-                why: "expected virtual, worktree or auto",
-            })?
-        }
-    };
-    Ok(match wanted {
-        WantedMode::Virtual | WantedMode::Auto => Mode::Virtual,
-        WantedMode::Worktree => Mode::Worktree,
-    })
 }
 
 fn remark(created: &Created) {

@@ -20,7 +20,7 @@ pub fn dispose(store: &Store<'_>, agent: &AgentId, force: bool) -> Result<Dispos
             return Err(undecided(agent));
         }
         let insist = if force { Insist::Yes } else { Insist::No };
-        let settled = layout::settle(store, agent, insist)?;
+        let settled = layout::close(store, agent, insist)?;
         if let Some(kept) = settled.kept {
             let lost = settled
                 .captured

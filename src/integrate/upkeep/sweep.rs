@@ -136,7 +136,7 @@ fn directories(store: &Store<'_>, dry_run: bool, items: &mut Vec<Item>) -> Resul
             kept: Some(Kept::DryRun),
         };
         if !dry_run {
-            item.kept = match layout::settle(store, &agent, Insist::No) {
+            item.kept = match layout::close(store, &agent, Insist::No) {
                 Ok(settled) if settled.kept.is_none() => {
                     release::release(store, &agent)?;
                     None

@@ -21,6 +21,8 @@ pub(super) struct Known<'a> {
     overlay: ObjectId,
     /// What earlier captures changed: paths where the overlay differs from the cut.
     captured: BTreeMap<BString, Option<Entry>>,
+    /// Submodules that came, went or moved since the cut: no file of the directory says so.
+    submodules: BTreeMap<BString, Option<Entry>>,
     /// The tree of the directory's `HEAD`, where a tool has moved that.
     head: Option<ObjectId>,
     index: OnceCell<Vec<BString>>,
@@ -36,7 +38,14 @@ impl<'a> Known<'a> {
     ) -> Result<Self> {
         let objects = repository.objects()?;
         let (cut, overlay) = (directory.cut.tree, current.tree);
-        let captured = tree::diff(&objects, Some(cut), Some(overlay))?
+        let changes = tree::diff(&objects, Some(cut), Some(overlay))?;
+        let is_submodule = |entry: Option<Entry>| entry.is_some_and(|e| e.mode == tree::GITLINK);
+        let submodules = changes
+            .iter()
+            .filter(|change| is_submodule(change.old) || is_submodule(change.new))
+            .map(|change| (change.path.clone(), change.new))
+            .collect();
+        let captured = changes
             .into_iter()
             .map(|change| (change.path, change.new))
             .collect();
@@ -47,6 +56,7 @@ impl<'a> Known<'a> {
             manifest,
             overlay,
             captured,
+            submodules,
             head,
             index: OnceCell::new(),
         })
@@ -72,6 +82,11 @@ impl<'a> Known<'a> {
         };
         let mode = tree::canonical_mode(mode);
         Ok(Some(Entry { mode, id }))
+    }
+
+    /// The submodules of which the overlay holds something else than the cut.
+    pub(super) fn submodules(&self) -> impl Iterator<Item = (&BString, Option<Entry>)> {
+        self.submodules.iter().map(|(path, entry)| (path, *entry))
     }
 
     /// What the overlay holds at any path, folders included.

@@ -36,7 +36,7 @@ use bstr::{BStr, BString, ByteSlice};
 use self::ground::Ground;
 use self::import::{Rules, Taken, Wanted};
 use self::known::Known;
-use super::{Directory, Error, Result};
+use super::{Directory, Error, Result, deliver};
 use crate::git::pack::PackEntry;
 use crate::git::tree::{self, Entry};
 use crate::git::{Conversion, Lock, ObjectId, ObjectKind, Repository, Staging, fault};
@@ -70,6 +70,7 @@ pub(super) fn capture_locked(
     lock: &Lock,
     directory: &Directory,
 ) -> Result<Captured> {
+    deliver::resume(store, directory)?;
     let mut tries = 0;
     loop {
         let current = store.load(&directory.agent)?;
@@ -184,6 +185,13 @@ fn look(
     for (path, entry) in read.stored {
         found.loose.push(entry.id);
         found.edits.insert(path, Some(entry));
+    }
+    for (path, entry) in known.submodules() {
+        // Files that took a submodule's place are found as such.
+        if entry.is_none_or(|entry| entry.mode == tree::GITLINK) {
+            let edit = found.edits.entry(path.clone());
+            edit.or_insert(entry);
+        }
     }
     found.keep_left_out(&known)?;
     Ok(found)

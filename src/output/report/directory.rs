@@ -48,6 +48,7 @@ pub fn settled(settled: &Settled) -> Record {
     let behind = settled.left_behind.iter().map(|path| place(path));
     captured(&settled.captured)
         .maybe("kept", settled.kept.as_deref().map(place))
+        .flag("stays", settled.stays)
         .maybe("vanished", settled.vanished.as_deref().map(place))
         .list("left-behind", "left-behind", behind)
 }
