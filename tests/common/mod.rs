@@ -36,6 +36,12 @@ const IDENTITY: [(&str, &str); 6] = [
 /// asked for: to show that a test does not depend on how files are held.
 const MODE: &str = "GIT_VWS_TEST_WORKSPACE_MODE";
 
+/// Whether the run of the tests has directories that stay: what is said of one that is laid out anew
+/// does not hold then.
+pub fn directories_stay() -> bool {
+    std::env::var_os(MODE).is_some_and(|mode| mode == "worktree")
+}
+
 fn mode_for_all() -> Vec<(&'static str, OsString)> {
     let setting = |mode| {
         vec![

@@ -5,8 +5,12 @@
 //! directory's reflog, which keeps it until now, goes with the directory.
 
 use crate::git::{Expect, ObjectId, RefUpdate, Repository};
+use crate::layout::directory::replace;
 use crate::layout::{Directory, Result};
 use crate::workspace::{Store, names};
+
+/// The file in the directory's git dir that names the commit of `HEAD` that was taken over last.
+const SEEN: &str = "vws-head";
 
 /// A ref that holds commits which a tool made in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +48,9 @@ pub(super) fn adopt(store: &Store<'_>, directory: &Directory) -> Result<Adopted>
     if let Some(commit) = head.commit.filter(|commit| *commit != cut) {
         adopted.head = Some(repository.objects()?.commit(commit)?.tree);
         if repository.is_in_history(cut, commit)? {
-            if tip != Some(commit) {
+            // What was taken over already may have commits of ours on top of it by now.
+            let is_new = seen(directory) != Some(commit.to_string()) || tip.is_none();
+            if is_new && tip != Some(commit) {
                 let expect = tip.map_or(Expect::Missing, Expect::Is);
                 let step = RefUpdate::set(&branch, expect, commit);
                 stray.extend(tip);
@@ -52,7 +58,11 @@ pub(super) fn adopt(store: &Store<'_>, directory: &Directory) -> Result<Adopted>
                 repository.refs().apply(&[step.logged(why)])?;
                 tip = Some(commit);
             }
+            if is_new {
+                replace(&directory.admin.join(SEEN), commit.to_string().as_bytes())?;
+            }
             let name = branch.clone();
+            let commit = tip.unwrap_or(commit);
             adopted.made.push(Made { name, commit });
         } else if head.branch.is_none() {
             stray.push(commit);
@@ -69,6 +79,11 @@ pub(super) fn adopt(store: &Store<'_>, directory: &Directory) -> Result<Adopted>
     kept.extend(repository.head()?);
     pin(store, directory, stray, kept, &mut adopted.made)?;
     Ok(adopted)
+}
+
+/// The commit of `HEAD` that was taken over last.
+fn seen(directory: &Directory) -> Option<String> {
+    std::fs::read_to_string(directory.admin.join(SEEN)).ok()
 }
 
 /// Pins the commits that are in the history of none of those kept, newest first, each once.
