@@ -1,6 +1,8 @@
 //! Mode `worktree`: a directory that stays. The same script gives the same results as in mode `virtual`;
 //! what is written to the workspace reaches the files, and nothing in the directory is ever lost.
 
+#![allow(clippy::unwrap_used, missing_docs)]
+
 mod common;
 
 use std::cell::RefCell;
@@ -322,6 +324,11 @@ fn nothing_in_the_directory_is_overwritten_or_lost() {
         ok(&sandbox, &[upkeep]);
         assert_eq!(fs::read(dir.join("gone")).unwrap(), b"by a tool again\n");
     }
+    let status = ok(&sandbox, &["status"]);
+    assert!(
+        status.contains("propose a") && !status.contains("settle a"),
+        "{status}"
+    );
     let settled = ok(&sandbox, &["settle", "a"]);
     assert!(settled.contains("\nstays\n"), "{settled}");
     assert!(dir.is_dir());

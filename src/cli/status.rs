@@ -196,6 +196,12 @@ fn facts(seen: &Seen, top: Option<&std::path::Path>, paint: &Paint) -> Vec<Strin
     facts
 }
 
+/// Whether there is a directory that somebody should end: one that stays and is there is none.
+fn is_to_settle(held: &Held) -> bool {
+    let passes = held.stays && matches!(held.directory, Some(Place::Open(_)));
+    held.directory.is_some() && !passes
+}
+
 /// What to do next: a command and what it does, one of a kind.
 fn next(overview: &Overview) -> Vec<(String, &'static str)> {
     let first = |is: &dyn Fn(&Seen) -> bool| {
@@ -227,11 +233,11 @@ fn next(overview: &Overview) -> Vec<(String, &'static str)> {
         let what = "see what is behind the work that it rests on";
         next.push(("stack --status".to_owned(), what));
     }
-    if let Some(agent) = held(|held| held.directory.is_some()) {
+    if let Some(agent) = held(is_to_settle) {
         let what = "capture the directory and remove it";
         next.push((format!("settle {agent}"), what));
     }
-    if let Some(agent) = held(|held| held.unproposed && held.directory.is_none()) {
+    if let Some(agent) = held(|held| held.unproposed && (held.stays || held.directory.is_none())) {
         next.push((format!("propose {agent}"), "offer the edits"));
     }
     if let Some(id) = overview.last_accept {

@@ -10,7 +10,7 @@ use super::{Proposal, Result, State, changes, radar};
 use crate::git::ObjectId;
 use crate::layout;
 use crate::model::{AgentId, Revision};
-use crate::workspace::Store;
+use crate::workspace::{Mode, Store};
 
 /// What there is.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,8 @@ pub struct Held {
     pub directory: Option<Place>,
     /// What it was stacked on.
     pub below: Vec<Below>,
+    /// Whether that stays as long as the workspace.
+    pub stays: bool,
 }
 
 /// An open directory.
@@ -98,6 +100,7 @@ pub fn overview(store: &Store<'_>) -> Result<Overview> {
                 }
                 None => Vec::new(),
             },
+            stays: workspace.is_some_and(|workspace| workspace.meta.mode == Mode::Worktree),
         };
         agents.push(seen(listed.agent, Some(held), &proposals));
     }

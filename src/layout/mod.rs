@@ -14,6 +14,10 @@
 //! directory is an empty place; after the capture that folder is *parked*, and blocks nothing: it holds
 //! what the workspace holds, and the ignored build output that the next command finds again.
 //!
+//! The directory of a workspace in mode `worktree` is made with the workspace and stays until the last
+//! decision. Writes through the view are not refused there: they are taken to its files, see
+//! [`deliver`].
+//!
 //! `.git/config` is never written, no hook of the user's runs, and nobody else's worktree is
 //! touched.
 
