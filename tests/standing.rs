@@ -271,6 +271,40 @@ fn moves_of_the_workspace_reach_the_directory() {
 }
 
 #[test]
+fn a_submodule_comes_moves_and_goes_with_the_base() {
+    let sandbox = sample();
+    let gitlink = |commit: &str| {
+        let entry = format!("160000,{commit},sub");
+        sandbox.git(&["update-index", "--add", "--cacheinfo", &entry]);
+        sandbox.git(&["commit", "-q", "-m", "submodule"]);
+    };
+    let first = sandbox.git_text(&["rev-parse", "HEAD"]);
+    create(&sandbox, "a", "worktree");
+    with(&sandbox, &["overlay", "write", "a", "mine"], b"mine\n");
+    gitlink(&first);
+    let second = sandbox.git_text(&["rev-parse", "HEAD"]);
+    for step in ["comes", "moves", "goes"] {
+        match step {
+            "comes" => {}
+            "moves" => gitlink(&second),
+            _ => {
+                sandbox.git(&["rm", "-q", "--cached", "sub"]);
+                sandbox.git(&["commit", "-q", "-m", "none"]);
+            }
+        }
+        ok(&sandbox, &["recut", "a", "HEAD"]);
+        let captured = ok(&sandbox, &["capture", "a"]);
+        assert!(captured.contains("unchanged"), "{step}: {captured}");
+        assert!(!captured.contains("left-out"), "{step}: {captured}");
+        let diff = ok(&sandbox, &["overlay", "diff", "--name-status", "a"]);
+        assert_eq!(diff, "A\tmine\n", "{step}");
+    }
+    ok(&sandbox, &["propose", "a"]);
+    let accepted = sandbox.vws(&["accept", "a"]);
+    assert!(accepted.stderr().contains_str("released"), "{accepted}");
+}
+
+#[test]
 fn nothing_in_the_directory_is_overwritten_or_lost() {
     let sandbox = sample();
     create(&sandbox, "a", "worktree");

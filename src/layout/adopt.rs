@@ -11,10 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::backend::choose;
 use super::capture::{self, Captured};
 use super::directory::{Directory, Places};
-use super::materialize::{check_folders, clear, lay_out, standing};
+use super::materialize::{check_folders, clear, lay_out_standing};
 use super::settle::stays;
 use super::state::{State, not_ours, state};
 use super::{Error, Result, admin, removal};
@@ -132,8 +131,7 @@ fn adopt_one(
             return Ok(Some(Fate::Imported { path, captured }));
         }
         State::Unfinished(places) if stays(&store.load(agent)?) => {
-            let ladder = choose(standing(store.repository())?)?;
-            let directory = lay_out(store, &lock, agent, &ladder)?;
+            let directory = lay_out_standing(store, &lock, agent)?;
             roots.insert(places.root);
             let captured = capture::capture_locked(store, &lock, &directory)?.into();
             let path = directory.path;

@@ -21,9 +21,8 @@ use bstr::ByteSlice;
 use self::ground::Ground;
 use self::job::Job;
 use self::note::{Note, Trees};
-use super::backend::choose;
 use super::capture::capture_locked;
-use super::materialize::{lay_out, standing};
+use super::materialize::lay_out_standing;
 use super::state::{State, state};
 use super::{Directory, Error, Result};
 use crate::disk::{Seal, Spot, WorkTree};
@@ -45,9 +44,7 @@ impl Keeper for Keeps {
         lock: &Lock,
         agent: &AgentId,
     ) -> workspace::Result<PathBuf> {
-        let made = standing(store.repository())
-            .and_then(choose)
-            .and_then(|ladder| lay_out(store, lock, agent, &ladder));
+        let made = lay_out_standing(store, lock, agent);
         Ok(made.map_err(below)?.path)
     }
 

@@ -83,12 +83,19 @@ pub fn setting(repository: &Repository) -> Result<Choice> {
     })
 }
 
-/// The back end for a directory that stays: an overlay is for commands only.
-pub(super) fn standing(repository: &Repository) -> Result<Choice> {
-    Ok(match setting(repository)? {
+/// As [`lay_out`], for a directory that stays with its workspace, by the back end that the setting names.
+pub(super) fn lay_out_standing(
+    store: &Store<'_>,
+    lock: &Lock,
+    agent: &AgentId,
+) -> Result<Directory> {
+    let choice = match setting(store.repository())? {
+        // An overlay is for commands only.
         Choice::Overlay => Choice::Auto,
         other => other,
-    })
+    };
+    let ladder = choose(choice)?;
+    lay_out(store, lock, agent, &ladder)
 }
 
 /// Lays out, unless a directory is open, for a caller that holds the agent's lock.

@@ -37,6 +37,7 @@ use self::ground::Ground;
 use self::import::{Rules, Taken, Wanted};
 use self::known::Known;
 use super::{Directory, Error, Result, deliver};
+use crate::disk::{self, Unread};
 use crate::git::pack::PackEntry;
 use crate::git::tree::{self, Entry};
 use crate::git::{Conversion, Lock, ObjectId, ObjectKind, Repository, Staging, fault};
@@ -191,6 +192,16 @@ fn look(
         if entry.is_none_or(|entry| entry.mode == tree::GITLINK) {
             let edit = found.edits.entry(path.clone());
             edit.or_insert(entry);
+        }
+        // One that the workspace has no more is not missing.
+        let nothing = || {
+            matches!(
+                disk::stat(ground.files(), path.as_bstr()),
+                Err(Unread::Gone)
+            )
+        };
+        if entry.is_none() && nothing() {
+            found.left_out.retain(|one| one.path != *path);
         }
     }
     found.keep_left_out(&known)?;
