@@ -189,7 +189,7 @@ impl Session<'_, '_> {
         self.print(command, |out| {
             for (state, blob, path) in found {
                 let fields = format!("{} {blob}", state.as_str());
-                let json = || report::freshness(state, blob, path);
+                let json = || report::freshness(state, blob, path.as_bstr());
                 out.path_line(PathStyle::Tree, &fields, &[path.as_bstr()], json)?;
             }
             Ok(())

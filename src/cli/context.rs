@@ -1,7 +1,9 @@
 //! `git vws context`: what every answer about a workspace is based on, and whether what an agent
 //! read is still so.
 
-use bstr::{BStr, BString, ByteSlice};
+use std::borrow::Cow;
+
+use bstr::{BStr, ByteSlice};
 use git_vws::git::ObjectId;
 use git_vws::layout;
 use git_vws::model::AgentId;
@@ -45,6 +47,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if records.last().is_some_and(|last| last.is_empty()) {
         records.pop();
     }
+    let mut fields = String::new();
     for (at, record) in records.into_iter().enumerate() {
         let (id, path) =
             split(record, end == b'\n').ok_or_else(|| bad(at, "no '<blob> <path>'"))?;
@@ -54,20 +57,24 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             .and_then(|id| ObjectId::from_str_ext(id, format).ok())
             .filter(|_| id.len() == git_vws::git::hex_len(format))
             .ok_or_else(|| bad(at, "no object id"))?;
-        let state = check.check(blob, path.as_bstr());
-        let fields = format!("{} {blob}", state.as_str());
+        let state = check.check(blob, &path);
+        fields.clear();
+        fields.push_str(state.as_str());
+        fields.push(' ');
+        fields.extend(id.bytes().map(|byte| char::from(byte.to_ascii_lowercase())));
         let json = || report::freshness(state, blob, &path);
-        out.path_line(PathStyle::Tree, &fields, &[path.as_bstr()], json)?;
+        out.path_line(PathStyle::Tree, &fields, &[&*path], json)?;
     }
     Ok(out.finish()?)
 }
 
 /// The id and the path of a record; a path in a line may be C-quoted.
-fn split(record: &[u8], line: bool) -> Option<(&BStr, BString)> {
+fn split(record: &[u8], line: bool) -> Option<(&BStr, Cow<'_, BStr>)> {
     let (id, path) = record.split_once_str(" ")?;
-    let path = match unquote_c(path) {
-        Ok((path, [])) if line => path,
-        _ => path.into(),
+    let quoted = line && path.starts_with(b"\"");
+    let path = match quoted.then(|| unquote_c(path)) {
+        Some(Ok((path, []))) => Cow::Owned(path),
+        _ => Cow::Borrowed(path.as_bstr()),
     };
     Some((id.as_bstr(), path))
 }

@@ -146,11 +146,11 @@ pub fn context(workspace: &Workspace) -> Record {
 }
 
 /// What became of a file that somebody read.
-pub fn freshness(state: Freshness, blob: ObjectId, path: &bstr::BString) -> Record {
+pub fn freshness(state: Freshness, blob: ObjectId, path: &bstr::BStr) -> Record {
     Record::new()
         .with("state", state.as_str())
         .with("blob", blob)
-        .with("path", path)
+        .with("path", &path.to_owned())
 }
 
 /// A workspace that was stacked on others, or why it was not.

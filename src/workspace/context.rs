@@ -1,12 +1,14 @@
 //! Whether what an agent knows is still true: blob ids against the overlay, thousands in one pass.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{Error, Result, Store, Workspace, resolve};
 use crate::git::tree::{self, Entry, TreeSource};
-use crate::git::{ObjectId, Objects};
+use crate::git::{ObjectFormat, ObjectId, Objects};
 use crate::model::RepoPath;
 
 /// What became of a file since somebody read it.
@@ -46,12 +48,41 @@ pub struct ContextCheck<'r> {
 
 /// What stands at the path of a folder.
 enum Folder {
-    Entries(HashMap<BString, Entry>),
+    Entries(Names),
     /// Nothing, or a file.
     Missing,
     /// A link, here or above, which only a closer look follows.
     Link,
     Unreadable,
+}
+
+/// What a folder holds, by name: where in the tree's bytes the name is, and what is there. One
+/// allocation a folder, for there are many folders and mostly few files in each.
+struct Names {
+    data: Rc<[u8]>,
+    entries: Vec<(Range<usize>, Entry)>,
+}
+
+impl Names {
+    /// `None` where the tree makes no sense.
+    fn new(data: Rc<[u8]>, format: ObjectFormat) -> Option<Self> {
+        let start = data.as_ptr() as usize;
+        let mut entries = Vec::new();
+        for entry in tree::entries(&data, format) {
+            let entry = entry.ok()?;
+            let at = entry.name.as_ptr() as usize - start;
+            entries.push((at..at + entry.name.len(), entry.entry()));
+        }
+        // A tree has its folders as if their names ended in a slash.
+        entries.sort_by(|(a, _), (b, _)| data[a.clone()].cmp(&data[b.clone()]));
+        Some(Names { data, entries })
+    }
+
+    fn find(&self, name: &BStr) -> Option<Entry> {
+        let of = |(at, _): &(Range<usize>, Entry)| self.data[at.clone()].cmp(name.as_bytes());
+        let at = self.entries.binary_search_by(of).ok()?;
+        Some(self.entries[at].1)
+    }
 }
 
 /// What a look at one path found.
@@ -114,7 +145,7 @@ impl ContextCheck<'_> {
             self.folders.insert(folder.to_owned(), read);
         }
         match self.folders.get(folder) {
-            Some(Folder::Entries(entries)) => Look::Found(entries.get(name).copied()),
+            Some(Folder::Entries(names)) => Look::Found(names.find(name)),
             Some(Folder::Missing) => Look::Found(None),
             Some(Folder::Link) => Look::Link,
             Some(Folder::Unreadable) | None => Look::Unreadable,
@@ -136,15 +167,10 @@ impl ContextCheck<'_> {
         let data = match self.objects.read_tree(id) {
             Ok(Some(data)) => data,
             // The empty tree need not be in the database.
-            Ok(None) if id == tree::empty_tree(format) => return Folder::Entries(HashMap::new()),
+            Ok(None) if id == tree::empty_tree(format) => Rc::from([]),
             Ok(None) | Err(_) => return Folder::Unreadable,
         };
-        let entries = tree::entries(&data, format)
-            .map(|entry| entry.map(|entry| (entry.name.to_owned(), entry.entry())));
-        match entries.collect() {
-            Ok(entries) => Folder::Entries(entries),
-            Err(_) => Folder::Unreadable,
-        }
+        Names::new(data, format).map_or(Folder::Unreadable, Folder::Entries)
     }
 
     fn behind_links(&self, path: &RepoPath) -> Option<Option<Entry>> {
