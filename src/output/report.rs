@@ -150,7 +150,7 @@ pub fn freshness(state: Freshness, blob: ObjectId, path: &bstr::BStr) -> Record 
     Record::new()
         .with("state", state.as_str())
         .with("blob", blob)
-        .with("path", &path.to_owned())
+        .with("path", path.to_owned())
 }
 
 /// A workspace that was stacked on others, or why it was not.
