@@ -42,7 +42,7 @@ fn a_directory_and_back() {
         &["materialize", "nobody"],
         &["materialize", "a", "--backend=overlay"],
         &["materialize", "a", "--backend=tarball"],
-        &["materialize", "a"],
+        &["materialize", "a", "--backend=checkout"],
         &["materialize", "a", "--json"],
     ]), @r#"
     $ capture a
@@ -64,20 +64,20 @@ fn a_directory_and_back() {
     fatal: 'tarball' is no value for '--backend'; expected one of auto, checkout, reflink, overlay, worktree
     usage: git vws materialize [<options>] <agent>
     exit: 129
-    $ materialize a
+    $ materialize a --backend=checkout
     agent a
     directory $SANDBOX/repo/.relo/worktrees/a
     git-dir $SANDBOX/repo/.git/worktrees/relo-a
     revision 1
     commit <oid:1>
     backend checkout
-    reason auto: it works everywhere
+    reason asked for
     fresh
     files 2
 
     exit: 0
     $ materialize a --json
-    {"v":1,"agent":"a","directory":"$SANDBOX/repo/.relo/worktrees/a","gitDir":"$SANDBOX/repo/.git/worktrees/relo-a","revision":1,"commit":"<oid:1>","backend":"checkout","reason":"auto: it works everywhere","fresh":false,"files":2,"replaced":null}
+    {"v":1,"agent":"a","directory":"$SANDBOX/repo/.relo/worktrees/a","gitDir":"$SANDBOX/repo/.git/worktrees/relo-a","revision":1,"commit":"<oid:1>","backend":"checkout","reason":"asked for","fresh":false,"files":2,"replaced":null}
     exit: 0
     "#);
     sandbox.write(".relo/worktrees/a/new.txt", "new\n");

@@ -680,7 +680,7 @@ fn what_is_not_built_is_refused() {
     let repository = open(&sandbox);
     let store = Store::new(&repository, NOW);
     let agent = create(&store, "a", "HEAD");
-    for backend in [Choice::Overlay, Choice::Reflink] {
+    for backend in [Choice::Overlay] {
         let options = Options {
             backend,
             ..Options::default()

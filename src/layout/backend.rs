@@ -14,6 +14,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::checkout::Checkout;
+#[cfg(target_os = "linux")]
+use super::reflink::Reflink;
 use super::worktree::Worktree;
 use super::{Error, Result, Stats};
 use crate::git::{ObjectId, Repository};
@@ -150,7 +152,14 @@ pub(super) struct Ladder<'a> {
 /// The refusal `unsupported` for one that this version does not have.
 pub(super) fn choose(choice: Choice) -> Result<Ladder<'static>> {
     let steps: Vec<Box<dyn Backend>> = match choice {
-        Choice::Auto => vec![Box::new(Checkout), Box::new(Worktree)],
+        Choice::Auto => vec![
+            #[cfg(target_os = "linux")]
+            Box::new(Reflink),
+            Box::new(Checkout),
+            Box::new(Worktree),
+        ],
+        #[cfg(target_os = "linux")]
+        Choice::Reflink => vec![Box::new(Reflink)],
         Choice::Checkout => vec![Box::new(Checkout)],
         Choice::Overlay => {
             let what = "back end 'overlay' is for commands ('exec', 'run') only: a directory for \
@@ -158,6 +167,7 @@ pub(super) fn choose(choice: Choice) -> Result<Ladder<'static>> {
             return Err(Error::refused(Refusal::Unsupported, what));
         }
         Choice::Worktree => vec![Box::new(Worktree)],
+        #[cfg(not(target_os = "linux"))]
         Choice::Reflink => {
             let what = format!("back end '{choice}' is not available yet");
             return Err(Error::refused(Refusal::Unsupported, what));
@@ -197,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_refused() {
-        for choice in [Choice::Reflink, Choice::Overlay] {
+        for choice in [Choice::Overlay] {
             let refused = choose(choice).map(|_| ()).unwrap_err();
             assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
         }

@@ -1,11 +1,13 @@
-//! The `checkout` back end: files written in parallel straight from the object database.
+//! The `checkout` back end: files written in parallel, which works everywhere.
 //!
-//! Several threads share one list of folders. Whoever takes a folder makes it, reads its tree,
+//! Where a near template lies ready, it is [copied](super::copied).
+//!
+//! Otherwise files come straight from the object database. Several threads share one list of folders. Whoever takes a folder makes it, reads its tree,
 //! writes its files through the folder's handle (create, write, two calls for the times, close) and
 //! adds its folders to the list. No path is ever resolved, so the depth of the place does not
 //! matter and no link can lead out.
 //!
-//! All files get the same time, a little before the layout: nothing is newer than anything else,
+//! All files written so get the same time, a little before the layout: nothing is newer than anything else,
 //! and no entry of the index is racy (see [`crate::git::index`]).
 //!
 //! A tree that needs git's content filters is left to [`super::filtered`]; that is noticed on the
@@ -26,10 +28,10 @@ use rustix::io::Errno;
 use super::backend::{Backend, Fit, Ground, Job};
 use super::legal::check;
 use super::queue::{Queue, threads};
-use super::{Error, Result, Stats, filtered};
+use super::{Error, Result, Stats, copied, filtered};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
 use crate::git::tree::{self, Entry, TreeSource};
-use crate::git::{self, Door, ObjectFormat, ObjectId, Objects, Repository};
+use crate::git::{Door, ObjectFormat, ObjectId, Objects, Repository};
 
 /// So many files of one folder are one piece of work.
 const CHUNK: usize = 128;
@@ -52,6 +54,9 @@ impl Backend for Checkout {
         if filtered::set_everywhere(job.repository)? {
             return filtered::lay_out(job);
         }
+        if let Some(stats) = copied::lay_out(job)? {
+            return Ok(stats);
+        }
         match write_all(job)? {
             Some(stats) => Ok(stats),
             None => {
@@ -61,6 +66,11 @@ impl Backend for Checkout {
         }
     }
 }
+
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// The times that the files of a layout in `folder` get.
 pub(super) fn times(folder: &OwnedFd) -> Result<Timestamps, Errno> {
@@ -78,9 +88,8 @@ pub(super) fn times(folder: &OwnedFd) -> Result<Timestamps, Errno> {
 
 /// Writes everything; `None` when the tree turned out to need git.
 fn write_all(job: &Job<'_, '_>) -> Result<Option<Stats>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let failed = |error: Errno| Error::io("open", job.into, error);
-    let top = rustix::fs::open(job.into, flags, Mode::empty()).map_err(failed)?;
+    let top = rustix::fs::open(job.into, FOLDER, Mode::empty()).map_err(failed)?;
     let layout = Layout {
         door: job.repository.door(),
         into: job.into,
@@ -286,10 +295,9 @@ impl Layout<'_> {
     }
 
     fn make_folder(&self, parent: &OwnedFd, path: &BStr) -> Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = path.rsplit_str("/").next().unwrap_or_default();
         mkdirat(parent, name, Mode::from_raw_mode(0o777))
-            .and_then(|()| openat(parent, name, flags, Mode::empty()))
+            .and_then(|()| openat(parent, name, FOLDER, Mode::empty()))
             .map_err(|error| self.refused(path, error))
     }
 
@@ -373,20 +381,8 @@ impl Layout<'_> {
         })
     }
 
-    /// What it means that the system did not take a path.
     fn refused(&self, path: &BStr, error: Errno) -> Error {
-        match error {
-            Errno::EXIST => Error::Collision {
-                path: path.to_owned(),
-                root: self.into.to_owned(),
-            },
-            Errno::NAMETOOLONG | Errno::ILSEQ | Errno::INVAL => Error::Unplaceable {
-                path: path.to_owned(),
-                root: self.into.to_owned(),
-                source: error.into(),
-            },
-            _ => Error::io("create", self.into.join(git::os_str(path)), error),
-        }
+        Error::not_placed(path, self.into, error)
     }
 }
 

@@ -9,7 +9,7 @@
 //!   is, and from which revision.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use bstr::{BStr, ByteSlice};
@@ -214,7 +214,7 @@ fn expand_home(path: &str, repository: &Repository) -> PathBuf {
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) path: PathBuf,
-    /// The directory's inode number: what it is known by when its `.git` file is gone.
+    /// The directory's [`identity`]: what it is known by when its `.git` file is gone.
     pub(super) inode: u64,
     pub(super) commit: String,
     pub(super) backend: String,
@@ -283,6 +283,24 @@ impl Record {
         bytes.push(b'\n');
         replace(file, &bytes)
     }
+}
+
+/// The number by which a folder is known while it exists: its inode number. Every btrfs subvolume has
+/// the same one, and is known by its own number.
+pub(super) fn identity(folder: &Path) -> std::io::Result<u64> {
+    let inode = fs::symlink_metadata(folder)?.ino();
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Mode, OFlags, open};
+        // No inode number is that high.
+        const SUBVOLUME: u64 = 1 << 62;
+        if inode == super::sys::TOP {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let number = super::sys::subvolume_of(open(folder, flags, Mode::empty())?);
+            return Ok(number.map_or(inode, |number| number | SUBVOLUME));
+        }
+    }
+    Ok(inode)
 }
 
 /// Puts a file in place at once and whole, in place of an older one.

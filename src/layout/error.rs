@@ -1,9 +1,10 @@
 //! What can go wrong with a directory, and what is refused.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use bstr::BString;
+use bstr::{BStr, BString};
+use rustix::io::Errno;
 
 use crate::model::{AgentId, Refusal, Revision};
 use crate::{git, workspace};
@@ -129,6 +130,22 @@ impl Error {
             action,
             path: path.into(),
             source: source.into(),
+        }
+    }
+
+    /// What it means that the system would not make `path` in the directory at `root`.
+    pub(super) fn not_placed(path: &BStr, root: &Path, errno: Errno) -> Self {
+        match errno {
+            Errno::EXIST => Error::Collision {
+                path: path.to_owned(),
+                root: root.to_owned(),
+            },
+            Errno::NAMETOOLONG | Errno::ILSEQ | Errno::INVAL => Error::Unplaceable {
+                path: path.to_owned(),
+                root: root.to_owned(),
+                source: errno.into(),
+            },
+            _ => Error::io("create", root.join(git::os_str(path)), errno),
         }
     }
 

@@ -9,11 +9,10 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::backend::{Backend, Choice, Ground, Job, Ladder, choose, is_final};
-use super::directory::{Places, Record};
+use super::directory::{Places, Record, identity};
 use super::state::{State, not_ours, state, unmark};
 use super::told::told_once;
 use super::{Directory, Error, Result, Stats, admin, exclude, removal};
@@ -207,7 +206,7 @@ impl Plan<'_, '_> {
         admin::create(self.store.repository(), agent, places, self.cut.commit)?;
         fault::point("admin-made");
         let mut no = Vec::new();
-        let mut fallback: Option<(&str, String)> = None;
+        let mut fallback: Option<(&str, String, String)> = None;
         let mut failure = None;
         for backend in &ladder.steps {
             let name = backend.name();
@@ -237,8 +236,8 @@ impl Plan<'_, '_> {
                     return Ok(Done {
                         backend: name,
                         reason,
-                        fallback: fallback.and_then(|(name, why)| {
-                            told_once(self.store.repository(), name, &why).then_some(why)
+                        fallback: fallback.and_then(|(name, cause, why)| {
+                            told_once(self.store.repository(), name, &cause).then_some(why)
                         }),
                         stats,
                     });
@@ -247,7 +246,7 @@ impl Plan<'_, '_> {
                 Err(error) => {
                     let why = format!("'{name}' failed: {error}");
                     no.push(format!("{name} failed: {error}"));
-                    fallback = Some((name, why));
+                    fallback = Some((name, cause(&error), why));
                     failure = Some(error);
                 }
             }
@@ -289,9 +288,7 @@ impl Plan<'_, '_> {
         let file = new.join(".git");
         fs::write(&file, admin::git_file(&places.admin))
             .map_err(|e| Error::io("write", &file, e))?;
-        let inode = fs::symlink_metadata(&new)
-            .map_err(|e| Error::io("look at", &new, e))?
-            .ino();
+        let inode = identity(&new).map_err(|e| Error::io("look at", &new, e))?;
         let record = Record {
             path: places.path.clone(),
             inode,
@@ -306,6 +303,14 @@ impl Plan<'_, '_> {
         fault::point("layout-placed");
         let _ = fs::remove_dir(new.parent().unwrap_or(&new));
         Ok(stats)
+    }
+}
+
+/// What of a failure is the same the next time: which of many files met it first is chance.
+fn cause(error: &Error) -> String {
+    match error {
+        Error::Io { action, source, .. } => format!("cannot {action}: {source}"),
+        error => error.to_string(),
     }
 }
 

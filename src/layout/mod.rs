@@ -30,6 +30,7 @@ mod adopt;
 mod backend;
 mod capture;
 mod checkout;
+mod copied;
 mod deliver;
 mod directory;
 mod error;
@@ -42,11 +43,15 @@ mod materialize;
 #[cfg(target_os = "linux")]
 mod overlaid;
 mod parked;
+mod probes;
 mod processes;
 mod put;
 mod queue;
+#[cfg(target_os = "linux")]
+mod reflink;
 mod removal;
 mod settle;
+mod spread;
 mod state;
 #[cfg(target_os = "linux")]
 mod sys;

@@ -17,12 +17,12 @@ use super::backend::{Choice, Ladder};
 use super::capture::{self, Captured};
 use super::exec::{self, Command, ExitKind, Finished, Ran, Relay};
 use super::materialize::{self, Where};
-use super::overlay::{At, Overlay, Place, Spec, Stand, cached_probe, forget_probe, probe_cache};
+use super::overlay::{At, Overlay, Place, Spec, Stand, cached_probe, forget_probe};
 use super::removal::Aside;
 use super::settle::{self, Settled, would_be_lost};
 use super::state::{State, state};
 use super::told::told_once;
-use super::{Directory, Error, Options, Result, in_use, parked, template};
+use super::{Directory, Error, Options, Result, in_use, parked, probes, template};
 use crate::git::{self, Lock, Repository};
 use crate::model::{AgentId, Refusal};
 use crate::workspace::Store;
@@ -105,7 +105,7 @@ pub(super) fn exec(
             // Nothing ran: what an earlier run may have left is captured, and all of it goes.
             finish(store, agent, alone, End::Remove)?;
             relay.end();
-            forget_probe(&probe_cache(repository), &repository.relo_dir());
+            forget_probe(&probes::cache(repository), &repository.relo_dir());
             return refuse(why);
         }
     };
@@ -131,7 +131,7 @@ pub(super) fn exec(
 fn works(repository: &Repository, program: &Path) -> std::result::Result<(), String> {
     let relo = repository.relo_dir();
     fs::create_dir_all(&relo).map_err(|e| format!("cannot create '{}': {e}", relo.display()))?;
-    cached_probe(&probe_cache(repository), &relo, program)
+    cached_probe(&probes::cache(repository), &relo, program)
 }
 
 enum Laid {

@@ -12,7 +12,7 @@ use std::path::Path;
 use bstr::{BStr, ByteSlice};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fstat, futimens,
-    openat, statat, symlinkat,
+    openat, statat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -75,10 +75,7 @@ impl Root {
                     adopted: true,
                 });
             }
-            LINK => {
-                symlinkat(bytes, &self.fd, path.as_bytes()).map_err(failed)?;
-                statat(&self.fd, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?
-            }
+            LINK => self.link(path, bytes).map_err(failed)?,
             _ => {
                 let mut file = self.create(path, mode)?;
                 file.write_all(bytes)
@@ -96,6 +93,20 @@ impl Root {
         })
     }
 
+    /// Makes a link. Its own time matters to nobody, so it gets one that makes no index entry racy:
+    /// git counts in seconds.
+    fn link(&self, path: &BStr, target: &[u8]) -> rustix::io::Result<Stat> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        symlinkat(target, &self.fd, path.as_bytes())?;
+        let made = time_in(&statat(&self.fd, path.as_bytes(), flags)?);
+        let before = times_of(Timespec {
+            tv_sec: made.tv_sec - 2,
+            tv_nsec: 0,
+        });
+        utimensat(&self.fd, path.as_bytes(), &before, flags)?;
+        statat(&self.fd, path.as_bytes(), flags)
+    }
+
     /// Makes a file that is not there yet, with git's permissions less the caller's umask.
     pub(super) fn create(&self, path: &BStr, mode: u32) -> Result<File> {
         let flags =
@@ -110,14 +121,18 @@ impl Root {
 
 /// Sets the time of change alone.
 pub(super) fn set_time(file: &File, time: Timespec) -> rustix::io::Result<()> {
-    let times = Timestamps {
+    futimens(file, &times_of(time))
+}
+
+/// What sets the time of change alone.
+pub(super) fn times_of(time: Timespec) -> Timestamps {
+    Timestamps {
         last_access: Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_OMIT,
         },
         last_modification: time,
-    };
-    futimens(file, &times)
+    }
 }
 
 /// The time of change in stat data.

@@ -171,6 +171,14 @@ impl Removal {
                 return;
             }
         };
+        #[cfg(target_os = "linux")]
+        if super::sys::subvolume_of(&fd).is_some()
+            && super::sys::destroy_subvolume(&task.parent.fd, &task.name).is_ok()
+        {
+            // Where its owner may not do that, or another one is in it, it is emptied like a folder.
+            self.leave(task.parent);
+            return;
+        }
         let node = Arc::new(Node {
             fd,
             name: task.name,

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::directory::{Places, Record};
+use super::directory::{Places, Record, identity};
 use super::{Directory, Error, Result, admin, parked, removal};
 use crate::git::{Expect, ObjectId, RefUpdate};
 use crate::model::AgentId;
@@ -108,7 +107,10 @@ fn verify(agent: &AgentId, places: &Places, record: &Record) -> Result<bool> {
     let expected = admin::git_file(&places.admin);
     match read_plain(&file) {
         Ok(bytes) if bytes == expected => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound && meta.ino() == record.inode => {
+        Err(error)
+            if error.kind() == ErrorKind::NotFound
+                && identity(path).is_ok_and(|now| now == record.inode) =>
+        {
             // A tool removed it. The folder is the one that we made, so the file comes back, or
             // git would take the user's repository around it for this one's.
             super::directory::replace(&file, &expected)?;

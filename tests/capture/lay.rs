@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
@@ -102,10 +101,6 @@ impl Laid {
         let path = self.path(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
-    }
-
-    pub(crate) fn mode(&self, path: &str, mode: u32) {
-        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode)).unwrap();
     }
 
     pub(crate) fn link(&self, target: &str, path: &str) {

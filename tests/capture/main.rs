@@ -4,10 +4,15 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/volume.rs"]
+mod volume;
 
 mod commits;
 mod edges;
+#[cfg(target_os = "linux")]
+mod every_backend;
 mod ignore;
 mod lay;
 mod rewriting;
+mod rows;
 mod trouble;

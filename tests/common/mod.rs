@@ -72,7 +72,18 @@ impl Sandbox {
 
     /// Makes a sandbox whose `repo/` is an empty directory.
     pub fn without_repo() -> Sandbox {
-        let dir = tempfile::tempdir().expect("can't make a temporary directory");
+        Sandbox::without_repo_in(&std::env::temp_dir())
+    }
+
+    /// Makes a sandbox with an empty repository in a folder, perhaps of another file system.
+    pub fn new_in(folder: &Path) -> Sandbox {
+        let sandbox = Sandbox::without_repo_in(folder);
+        sandbox.git(&["init", "-q"]);
+        sandbox
+    }
+
+    fn without_repo_in(folder: &Path) -> Sandbox {
+        let dir = tempfile::tempdir_in(folder).expect("can't make a temporary directory");
         let root = dir
             .path()
             .canonicalize()

@@ -1,9 +1,8 @@
 //! The `overlay` back end: fills nothing but an upper folder, and takes a parked one up again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Spec, Stand, upper};
-use crate::git::Repository;
 use crate::layout::backend::{Backend, Fit, Ground, Job};
 use crate::layout::filtered::PLAIN;
 use crate::layout::queue::threads;
@@ -54,7 +53,7 @@ impl Backend for Overlay<'_, '_> {
             threads: threads(),
         };
         // Without it a build starts from nothing, and that is all.
-        let warm = self.warm(job.repository).unwrap_or(None);
+        let warm = template::warm_layer(self.store).unwrap_or(None);
         let index = job.admin.join("index");
         Stand::make(job.repository, job.tree, (&root, &index), &options, warm)?;
         Ok(Stats::default())
@@ -62,20 +61,6 @@ impl Backend for Overlay<'_, '_> {
 }
 
 impl Overlay<'_, '_> {
-    /// The layer of shared build output, made anew when it is due.
-    fn warm(&self, repository: &Repository) -> Result<Option<warm::Warm>> {
-        let now = u64::try_from(self.store.now()).unwrap_or(0);
-        let mut options = warm::Options {
-            now,
-            threads: threads(),
-            ..warm::Options::default()
-        };
-        if warm::is_due(repository, &options)? {
-            options.tree = Some(template::users_tree(self.store)?);
-        }
-        warm::refresh(repository, &options)
-    }
-
     /// Lets git bring the files above, and their index, from the tree that was parked to the job's.
     fn move_on(&self, job: &Job<'_, '_>, stand: &Stand) -> Result<()> {
         let upper = stand.upper();
@@ -105,9 +90,4 @@ impl Overlay<'_, '_> {
             .output()?;
         Ok(())
     }
-}
-
-/// Where the answer of the probe is kept.
-pub(in crate::layout) fn probe_cache(repository: &Repository) -> PathBuf {
-    repository.relo_dir().join("probes")
 }

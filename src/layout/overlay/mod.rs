@@ -23,7 +23,6 @@
 //! - `redirect_dir` and `metacopy` are off: with them a folder above would hold less than it shows.
 
 mod backend;
-mod index;
 mod marks;
 mod merged;
 mod namespace;
@@ -33,8 +32,7 @@ mod spec;
 mod stand;
 mod upper;
 
-pub(super) use backend::{Overlay, probe_cache};
-pub use index::{lay_index, with_fresh};
+pub(super) use backend::Overlay;
 pub use merged::merged_file;
 pub use namespace::{Failure, enter, enter_main};
 pub use probe::{cached_probe, forget_probe, probe};
@@ -42,4 +40,4 @@ pub use read_back::{Touched, What, expand, read_back};
 pub use spec::{ENTER, Invocation, Spec};
 pub(super) use stand::NOTE;
 pub use stand::{At, Place, Stand};
-pub use upper::{Upper, Written, fill};
+pub use upper::{Upper, fill};

@@ -5,7 +5,7 @@
 //! the next start of the machine.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bstr::BStr;
@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 use super::Spec;
 use super::marks::{Opacity, is_whiteout, opacity};
 use super::upper::{self, Upper};
-use crate::layout::{Error, Result};
+use crate::layout::{Error, Result, probes};
 
 /// Tries an overlay on the file system of `folder`, by a child process of this program.
 ///
@@ -109,41 +109,21 @@ pub fn cached_probe(
     folder: &Path,
     own_program: &Path,
 ) -> std::result::Result<(), String> {
-    let known = answer_file(cache, folder);
-    let boot = boot_id();
-    if let Some(file) = &known
-        && let Ok(text) = fs::read_to_string(file)
-        && let Some((when, answer)) = text.split_once('\n')
-        && when == boot
-    {
-        return match answer {
-            "" => Ok(()),
-            reason => Err(reason.to_owned()),
-        };
+    let answer = probes::kept(cache, key(folder).as_deref(), || {
+        probe(folder, own_program).err().unwrap_or_default()
+    });
+    match answer.is_empty() {
+        true => Ok(()),
+        false => Err(answer),
     }
-    let outcome = probe(folder, own_program);
-    if let Some(file) = known.filter(|_| !boot.is_empty()) {
-        let reason = outcome.as_ref().err().map_or("", |reason| reason);
-        // Without it the next one asks again.
-        let _ = fs::create_dir_all(cache);
-        let _ = crate::layout::directory::replace(&file, format!("{boot}\n{reason}").as_bytes());
-    }
-    outcome
 }
 
 /// Forgets the answer for the file system of `folder`: a mount failed after all.
 pub fn forget_probe(cache: &Path, folder: &Path) {
-    if let Some(file) = answer_file(cache, folder) {
-        let _ = fs::remove_file(file);
-    }
+    probes::forget(cache, key(folder).as_deref());
 }
 
-fn answer_file(cache: &Path, folder: &Path) -> Option<PathBuf> {
-    let device = rustix::fs::stat(folder).ok()?.st_dev;
-    Some(cache.join(format!("overlay-{device:x}-{}", geteuid().as_raw())))
-}
-
-fn boot_id() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
+fn key(folder: &Path) -> Option<String> {
+    let device = probes::device(folder)?;
+    Some(format!("overlay-{device}-{}", geteuid().as_raw()))
 }

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use bstr::{BStr, ByteSlice};
 use serde::{Deserialize, Serialize};
 
-use super::{Spec, Touched, Upper, What, Written, fill, lay_index, read_back, with_fresh};
+use super::{Spec, Touched, Upper, What, fill, read_back};
 use crate::disk;
 use crate::git::index::StatData;
 use crate::git::tree::{Change, GITLINK, diff, lookup};
 use crate::git::{ObjectId, Repository};
 use crate::layout::directory::{path_bytes, replace};
 use crate::layout::legal::check;
-use crate::layout::template::{self, Template, warm, warm::Warm};
+use crate::layout::template::{self, Template, Written, lay_index, warm, warm::Warm};
 use crate::layout::{Error, Result};
 
 /// The format of the note that this version writes and the only one it reads.
@@ -354,8 +354,7 @@ impl Stand {
     }
 }
 
-/// Stands above a warm layer: files that its output was not built of are laid out anew. `None` where
-/// nobody knows any more what it was built of.
+/// Stands above a warm layer. `None` where nobody knows any more what its output was built of.
 fn above_warm(
     repository: &Repository,
     warm: Warm,
@@ -363,12 +362,8 @@ fn above_warm(
     root: &Path,
     changes: &mut Vec<Change>,
 ) -> Result<Option<Warm>> {
-    if let Some(built_of) = warm.tree() {
-        // That tree is nobody's revision, and may have been collected.
-        let Ok(since) = diff(&repository.objects()?, Some(built_of), Some(revision)) else {
-            return Ok(None);
-        };
-        *changes = with_fresh(std::mem::take(changes), since);
+    if !warm.freshen(repository, revision, changes)? {
+        return Ok(None);
     }
     warm.stand(root)?;
     Ok(Some(warm))

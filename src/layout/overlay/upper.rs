@@ -12,10 +12,10 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use super::marks;
-use crate::git::index::StatData;
 use crate::git::tree::{Change, Entry, GITLINK, LINK, lookup};
 use crate::git::{ObjectId, Repository, os_str};
 use crate::layout::put::{Root, Users};
+use crate::layout::template::Written;
 use crate::layout::{Error, Result};
 
 /// One workspace's part of an overlay: `files/` above, `work/` for the kernel, `lock`.
@@ -98,17 +98,6 @@ fn open_up(folder: &Path) {
             open_up(&entry.path());
         }
     }
-}
-
-/// A file that was put into the upper folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// Its path.
-    pub path: BString,
-    /// What it is.
-    pub entry: Entry,
-    /// Its stat data, which are the same through the mount.
-    pub stat: StatData,
 }
 
 /// Puts into the empty folder `files` what makes the template look like the tree `revision`:

@@ -1,5 +1,6 @@
 //! Laying out a template: by several writers, from the object database, or from a near template.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
 use crate::git::tree::{Change, Entry, GITLINK, LINK, Listing, listing};
 use crate::git::{Door, ObjectId, Repository, os_str};
 use crate::layout::put::{Put, Root, Users, set_time, time_in};
-use crate::layout::{Error, Result};
+use crate::layout::{Error, Result, filtered};
 use crate::model::RepoPath;
 
 /// So many files that git would hash again are worth waiting for the next second.
@@ -32,6 +33,8 @@ struct Plan<'a> {
     root: Root,
     users: Option<Users>,
     near: Option<(Root, HashSet<&'a BStr>)>,
+    /// Whether git may write other bytes than it stores; to ask for each file costs more than to write it.
+    rewrites: bool,
 }
 
 /// Fills `folder` with `files/` and `index`.
@@ -64,6 +67,7 @@ pub(super) fn make(
         root,
         users: options.users.as_deref().and_then(Users::open),
         near,
+        rewrites: filtered::set_everywhere(repository)? || filtered::set_in_tree(repository, tree)?,
     };
     let doors = vec![repository.door(); options.threads.max(2)];
     let puts = in_parallel(
@@ -99,7 +103,10 @@ impl Plan<'_> {
         if matches!(entry.mode, GITLINK | LINK) {
             return self.root.put(path, entry.mode, &stored, None);
         }
-        let bytes = repository.smudge(path, &stored)?;
+        let bytes = match self.rewrites {
+            true => repository.smudge(path, &stored)?,
+            false => Cow::Borrowed(&stored[..]),
+        };
         self.root.put(path, entry.mode, &bytes, self.users.as_ref())
     }
 

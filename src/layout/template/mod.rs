@@ -9,14 +9,22 @@
 //! Beside it lie [warm layers](warm): the build output of the user's checkout.
 
 mod copy;
+mod index;
 mod make;
 mod prune;
 mod shelf;
+#[cfg(target_os = "linux")]
+mod twin;
 mod users;
 pub mod warm;
 
+pub(in crate::layout) use copy::copy_sized;
+pub use index::{Written, lay_index};
 pub use prune::{Info, Policy, Pruned, list, prune};
-pub use users::{unfit, users_tree, warm_up};
+#[cfg(target_os = "linux")]
+pub(super) use twin::twin;
+pub(super) use users::ready;
+pub use users::{unfit, users_tree, warm_layer, warm_up};
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -27,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use self::shelf::Shelf;
 use super::Result;
 use super::directory::replace;
+use super::probes::boot_id;
 use crate::git::index::{IndexFile, StatData};
 use crate::git::tree::{Change, diff_under};
 use crate::git::{Lock, ObjectFormat, ObjectId, Repository};
@@ -189,15 +198,23 @@ pub fn find_near(
 }
 
 fn take(repository: &Repository, tree: ObjectId, name: String) -> Result<Option<Template>> {
-    let shelf = shelf(repository);
+    take_from(&shelf(repository), repository, tree, name)
+}
+
+fn take_from(
+    shelf: &Shelf,
+    repository: &Repository,
+    tree: ObjectId,
+    name: String,
+) -> Result<Option<Template>> {
     let Some(held) = shelf.take(&name)? else {
         return Ok(None);
     };
     let folder = shelf.folder(&name);
     match read_meta(&folder) {
-        Some(meta) if survived(&shelf, &name, &meta, repository.format()) => Ok(Some(Template {
+        Some(meta) if survived(shelf, &name, &meta, repository.format()) => Ok(Some(Template {
             tree,
-            shelf,
+            shelf: shelf.clone(),
             name,
             meta,
             _held: held,
@@ -275,9 +292,4 @@ fn survived(shelf: &Shelf, name: &str, meta: &Meta, format: ObjectFormat) -> boo
         let _ = replace(&mark, boot.as_bytes());
     }
     whole
-}
-
-fn boot_id() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
 }

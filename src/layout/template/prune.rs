@@ -90,5 +90,9 @@ pub fn prune(repository: &Repository, policy: &Policy) -> Result<Pruned> {
             pruned.in_use.push(info);
         }
     }
+    #[cfg(target_os = "linux")]
+    if !policy.dry_run {
+        super::twin::prune(repository)?;
+    }
     Ok(pruned)
 }

@@ -14,7 +14,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 
 use crate::git::{self, Lock, os_str};
 use crate::layout::directory::{path_bytes, replace};
-use crate::layout::{Error, Result};
+use crate::layout::{Error, Result, removal};
 
 /// How long one waits for another process to make the same folder: large ones take their time.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -212,7 +212,8 @@ impl Shelf {
 }
 
 fn clear(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
+    let parent = folder.parent().unwrap_or(folder);
+    match removal::delete(parent, folder.file_name().unwrap_or_default()) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(Error::io("remove", folder, error))
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::warm::{self, Warm};
 use super::{Options, Template, obtain};
+use crate::git::tree::Change;
 use crate::git::{ObjectId, Repository, Staging};
 use crate::layout::queue::threads;
 use crate::layout::{Error, Result, filtered};
@@ -27,24 +28,60 @@ pub fn users_tree(store: &Store<'_>) -> Result<ObjectId> {
 /// # Errors
 /// An object that cannot be read.
 pub fn unfit(repository: &Repository, tree: ObjectId) -> Result<Option<&'static str>> {
-    if repository.is_partial() {
-        return Ok(Some("not all objects of a partial clone are here"));
-    }
-    if repository.config()?.bool("core.symlinks")? == Some(false) {
-        return Ok(Some("core.symlinks is off"));
-    }
-    const REWRITTEN: Option<&str> = Some("git rewrites the content of some files");
-    if filtered::set_everywhere(repository)? {
-        return Ok(REWRITTEN);
+    if let Some(why) = unfit_repository(repository)? {
+        return Ok(Some(why));
     }
     // There are only templates of trees that passed, and near ones have the same attributes.
     if super::find_near(repository, tree)?.is_some() {
         return Ok(None);
     }
     match filtered::set_in_tree(repository, tree)? {
-        true => Ok(REWRITTEN),
+        true => Ok(Some(REWRITTEN)),
         false => Ok(None),
     }
+}
+
+const REWRITTEN: &str = "git rewrites the content of some files";
+
+fn unfit_repository(repository: &Repository) -> Result<Option<&'static str>> {
+    if repository.is_partial() {
+        return Ok(Some("not all objects of a partial clone are here"));
+    }
+    if repository.config()?.bool("core.symlinks")? == Some(false) {
+        return Ok(Some("core.symlinks is off"));
+    }
+    Ok(filtered::set_everywhere(repository)?.then_some(REWRITTEN))
+}
+
+/// The template that is nearest to a tree, and what differs, where there is one and the tree is not
+/// [`unfit`].
+///
+/// # Errors
+/// As [`super::find_near`].
+pub(in crate::layout) fn ready(
+    repository: &Repository,
+    tree: ObjectId,
+) -> Result<Option<(Template, Vec<Change>)>> {
+    match unfit_repository(repository)? {
+        Some(_) => Ok(None),
+        None => super::find_near(repository, tree),
+    }
+}
+
+/// The layer of shared build output, made anew when it is due.
+///
+/// # Errors
+/// As [`warm::refresh`] and [`users_tree`].
+pub fn warm_layer(store: &Store<'_>) -> Result<Option<Warm>> {
+    let mut options = warm::Options {
+        now: u64::try_from(store.now()).unwrap_or(0),
+        threads: threads(),
+        ..warm::Options::default()
+    };
+    if warm::is_due(store.repository(), &options)? {
+        options.tree = Some(users_tree(store)?);
+    }
+    warm::refresh(store.repository(), &options)
 }
 
 /// Makes the template and the warm layer of the user's checkout as it is now, so that the first

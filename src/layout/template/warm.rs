@@ -13,15 +13,19 @@
 mod collect;
 mod select;
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bstr::BString;
 use serde::{Deserialize, Serialize};
 
-use super::boot_id;
 use super::shelf::{Shelf, fnv};
+use crate::git::tree::{Change, diff};
 use crate::git::{Lock, ObjectId, Repository};
 use crate::layout::directory::{path_bytes, replace};
+use crate::layout::probes::boot_id;
+use crate::layout::queue::threads;
 use crate::layout::{Error, Result};
 
 const FORMAT: u64 = 1;
@@ -77,6 +81,53 @@ impl Warm {
     /// The tree from whose files the output was built, if known.
     pub fn tree(&self) -> Option<ObjectId> {
         self.tree
+    }
+
+    /// Adds to `changes`, the files to be laid out above a template, every file of the revision that
+    /// differs from the tree of which the output was built: laid out anew they are newer than that
+    /// output, whatever time the template gave them, and no build tool takes what was built of other
+    /// content for theirs. `false` where nobody knows any more what it was built of.
+    ///
+    /// # Errors
+    /// Objects that cannot be had.
+    pub fn freshen(
+        &self,
+        repository: &Repository,
+        revision: ObjectId,
+        changes: &mut Vec<Change>,
+    ) -> Result<bool> {
+        let Some(built_of) = self.tree() else {
+            return Ok(true);
+        };
+        // That tree is nobody's revision, and may have been collected.
+        let Ok(since) = diff(&repository.objects()?, Some(built_of), Some(revision)) else {
+            return Ok(false);
+        };
+        let known: HashSet<BString> = changes.iter().map(|change| change.path.clone()).collect();
+        changes.extend(since.into_iter().filter_map(|change| {
+            let new = change.new.filter(|_| !known.contains(&change.path))?;
+            Some(Change {
+                path: change.path,
+                old: Some(new),
+                new: Some(new),
+            })
+        }));
+        changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(true)
+    }
+
+    /// Copies the output into a directory with the git dir `admin`, as far as git ignores it there and
+    /// nothing stands in its place; blocks are shared where the file system can.
+    ///
+    /// # Errors
+    /// [`Error::Git`] when git cannot tell what is ignored, [`Error::Io`].
+    pub fn pour(&self, repository: &Repository, into: &Path, admin: &Path) -> Result<()> {
+        let layer = self.files();
+        let selection = select::lacking(repository, &layer, into, admin)?;
+        if !selection.is_empty() {
+            collect::collect(&layer, &selection, into, None, threads())?;
+        }
+        Ok(())
     }
 
     /// When it was made: seconds since 1970.
@@ -177,7 +228,9 @@ pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm
     let before = held.as_ref().map(Warm::files);
     let there = shelf.make(&name(&key, next), held.is_none(), |folder| {
         let threads = options.threads.max(2);
-        let made = collect::collect(source, &selection, &folder.join("files"), before, threads)?;
+        let files = folder.join("files");
+        fs::create_dir(&files).map_err(|e| Error::io("create", &files, e))?;
+        let made = collect::collect(source, &selection, &files, before, threads)?;
         let meta = Meta {
             format: FORMAT,
             made: options.now,

@@ -4,21 +4,21 @@
 //! found, with the time that it had before, so that a build tool sees a mismatch rather than a match.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, fchmod,
-    linkat, openat, readlinkat, statat, symlinkat, utimensat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fchmod, linkat, openat, readlinkat, statat,
+    symlinkat, utimensat,
 };
 use rustix::io::Errno;
 
 use super::select::Selection;
 use crate::git::os_str;
 use crate::git::tree::REGULAR;
-use crate::layout::put::{Root, set_time, time_in};
+use crate::layout::put::{Root, set_time, time_in, times_of};
 use crate::layout::template::copy::{copy, in_parallel};
 use crate::layout::{Error, Result};
 
@@ -41,7 +41,7 @@ struct Found {
     folders: Vec<Item>,
 }
 
-/// Copies the selection below `top` to the new folder `into`. Files that are as they were in `before`,
+/// Copies the selection below `top` to the folder `into`, which has nothing of it yet. Files that are as they were in `before`,
 /// the last layer, are linked.
 pub(super) fn collect(
     top: &Path,
@@ -53,7 +53,6 @@ pub(super) fn collect(
     let source = open(CWD, top.as_os_str().as_encoded_bytes().as_bstr())
         .map_err(|e| Error::io("open", top, e))?;
     let found = find(&source, selection)?;
-    fs::create_dir(into).map_err(|e| Error::io("create", into, e))?;
     let target = Root::open(into)?;
     for path in selection.folders.iter().chain(&selection.files) {
         for end in path.find_iter("/") {
@@ -182,7 +181,7 @@ fn place(source: &OwnedFd, target: &Root, before: Option<&Root>, item: &Item) ->
             to => to.map_err(failed)?,
         };
         symlinkat(to, target.fd(), path.as_bytes()).map_err(failed)?;
-        let times = times(time_in(&item.stat));
+        let times = times_of(time_in(&item.stat));
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         utimensat(target.fd(), path.as_bytes(), &times, flags).map_err(failed)?;
         return Ok(0);
@@ -206,16 +205,6 @@ fn same(old: &Stat, new: &Stat) -> bool {
         && time_in(old) == time_in(new)
 }
 
-fn times(time: Timespec) -> Timestamps {
-    Timestamps {
-        last_access: Timespec {
-            tv_sec: 0,
-            tv_nsec: UTIME_OMIT,
-        },
-        last_modification: time,
-    }
-}
-
 /// Gives a folder its permissions and time. Its owner may always write: else nobody could remove it.
 fn finish_folder(target: &Root, folder: &Item) -> Result<()> {
     let path = folder.path.as_bstr();
@@ -226,7 +215,7 @@ fn finish_folder(target: &Root, folder: &Item) -> Result<()> {
         Mode::from_raw_mode(folder.stat.st_mode & 0o777 | 0o700),
     )
     .map_err(failed)?;
-    let times = times(time_in(&folder.stat));
+    let times = times_of(time_in(&folder.stat));
     rustix::fs::futimens(&opened, &times).map_err(failed)
 }
 

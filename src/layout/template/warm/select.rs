@@ -1,11 +1,15 @@
 //! What of the checkout is shared.
 
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 
 use crate::git::{GitCommand, Repository, os_str};
-use crate::layout::Result;
+use crate::layout::directory::path_bytes;
+use crate::layout::{Error, Result};
 
 /// The list of ignored files that the user wants in every directory, in the form of `.gitignore`.
 const INCLUDE: &str = ".worktreeinclude";
@@ -80,6 +84,81 @@ pub(super) fn select(
         }
     }
     Ok(selection)
+}
+
+/// What of a layer a directory has not: the topmost folders and files that git ignores there. The
+/// directory's revision may have other rules than the checkout, and what it does not ignore would be
+/// captured as the agent's own work. The folders are made, because rules may be for folders only.
+pub(super) fn lacking(
+    repository: &Repository,
+    layer: &Path,
+    into: &Path,
+    admin: &Path,
+) -> Result<Selection> {
+    let mut selection = Selection::default();
+    compare(layer, into, &mut BString::default(), &mut selection)?;
+    if selection.is_empty() {
+        return Ok(selection);
+    }
+    let mut list = Vec::new();
+    for path in selection.folders.iter().chain(&selection.files) {
+        list.extend_from_slice(path);
+        list.push(0);
+    }
+    let asked = repository
+        .git()
+        .in_directory(into, admin)
+        .args(["check-ignore", "-z", "--stdin"])
+        .stdin(list)
+        .run()?;
+    let ignored = match asked.code() {
+        Some(0 | 1) => asked.stdout,
+        _ => return Err(asked.into_error().into()),
+    };
+    let ignored: HashSet<&[u8]> = ignored.split_str("\0").collect();
+    let Selection { folders, files } = selection;
+    let (folders, others): (Vec<_>, Vec<_>) = folders
+        .into_iter()
+        .partition(|path| ignored.contains(&path[..]));
+    for path in others {
+        let folder = into.join(os_str(path.as_bstr()));
+        fs::remove_dir(&folder).map_err(|e| Error::io("remove", &folder, e))?;
+    }
+    Ok(Selection {
+        folders,
+        files: files
+            .into_iter()
+            .filter(|path| ignored.contains(&path[..]))
+            .collect(),
+    })
+}
+
+fn compare(layer: &Path, into: &Path, path: &mut BString, found: &mut Selection) -> Result<()> {
+    let failed = |e: std::io::Error| Error::io("read", layer, e);
+    for entry in fs::read_dir(layer).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let is_folder = entry.file_type().map_err(failed)?.is_dir();
+        let place = into.join(entry.file_name());
+        let length = path.len();
+        if !path.is_empty() {
+            path.push(b'/');
+        }
+        path.extend_from_slice(path_bytes(Path::new(&entry.file_name())));
+        match (fs::symlink_metadata(&place), is_folder) {
+            (Ok(there), true) if there.is_dir() => compare(&entry.path(), &place, path, found)?,
+            (Ok(_), _) => {}
+            (Err(error), _) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::io("look at", place, error));
+            }
+            (Err(_), true) => {
+                fs::create_dir(&place).map_err(|e| Error::io("create", &place, e))?;
+                found.folders.push(path.clone());
+            }
+            (Err(_), false) => found.files.push(path.clone()),
+        }
+        path.truncate(length);
+    }
+    Ok(())
 }
 
 /// Whether a folder may be shared: no part of its name is hidden, or the user named that part.

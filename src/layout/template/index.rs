@@ -1,21 +1,31 @@
-//! The index of a directory above a template: the template's own, with what was put above it.
+//! The index of a directory on a template: the template's own, with what was put above it.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
-use super::Written;
-use crate::git::index::{IndexEntry, TreeCache, write_index};
-use crate::git::tree::{Change, listing};
+use super::Template;
+use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
+use crate::git::tree::{Change, Entry, listing};
 use crate::git::{ObjectId, Repository};
-use crate::layout::template::Template;
 use crate::layout::{Error, Result};
+
+/// A file that was put above a template, or in place of the template's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its path.
+    pub path: BString,
+    /// What it is.
+    pub entry: Entry,
+    /// Its stat data, as seen in the directory.
+    pub stat: StatData,
+}
 
 /// Writes the index of a directory to `to`, a path where no file is: the layout of the tree
 /// `revision`, whose difference from the template is `changes`, put above as `written`. The stat data
-/// are true through the mount.
+/// are true in the directory.
 ///
 /// Where nothing differs the template's file itself is linked: git and libgit2 replace an index by a
 /// new file, and never write to it.
@@ -68,25 +78,4 @@ pub fn lay_index(
     }
     write_index(to, repository.format(), &entries, Some(&trees))?;
     Ok(())
-}
-
-/// Adds to `changes` every file of the revision that differs from the tree of which the shared build
-/// output was made: laid out anew they are newer than that output, whatever time the template gave
-/// them, and no build tool takes what was built of other content for theirs. `since` is the difference
-/// from that tree to the revision.
-pub fn with_fresh(mut changes: Vec<Change>, since: Vec<Change>) -> Vec<Change> {
-    let known: std::collections::HashSet<_> =
-        changes.iter().map(|change| change.path.clone()).collect();
-    let fresh = since.into_iter().filter_map(|change| {
-        let new = change.new.filter(|_| !known.contains(&change.path))?;
-        Some(Change {
-            path: change.path,
-            old: Some(new),
-            new: Some(new),
-        })
-    });
-    let fresh: Vec<_> = fresh.collect();
-    changes.extend(fresh);
-    changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    changes
 }
