@@ -2,7 +2,12 @@
 //! formats page says what the commands print.
 //!
 //! After a change of options or prose: `GIT_VWS_BLESS=1 cargo test --test manual`.
-#![allow(clippy::unwrap_used, missing_docs, unused_must_use)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    missing_docs,
+    unused_must_use
+)]
 
 mod common;
 

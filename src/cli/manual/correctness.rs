@@ -12,8 +12,8 @@ pub(super) fn page() -> String {
     roff.section("DESCRIPTION");
     roff.line(
         "The correctness matrix of virtual workspaces: each row is a promise, with the names of the tests \
-         in the source (`tests/`, `src/`) that pin it. One of them fails where a test that is named \
-         here does not exist or is switched off.",
+         in the source (`tests/`, `src/`) that pin it. A test of its own fails where one of these does \
+         not exist or is switched off.",
     );
     roff.section("MATRIX");
     for (number, row, tests) in rows() {
