@@ -36,26 +36,28 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures, and writes what the options name.
+/// Measures, and writes what the options name: the whole report after each of its tables.
 fn made(options: &Options) -> Try<()> {
-    let made = report::run(options)?;
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|error| format!("can't write '{}': {error}", path.display()))
     };
-    if let Some(path) = &options.chart {
-        write(path, chart::svg(&made))?;
-    }
+    let made = report::run(options, &mut |made| {
+        if let Some(path) = &options.chart {
+            write(path, chart::svg(made))?;
+        }
+        match &options.out {
+            Some(path) => write(path, markdown::page(made)),
+            None => Ok(()),
+        }
+    })?;
     if let Some(path) = &options.readme {
         let shown = path.display();
         let page = fs::read_to_string(path).map_err(|e| format!("can't read '{shown}': {e}"))?;
         let page = markdown::in_page(&page, &made).map_err(|why| format!("'{shown}': {why}"))?;
         write(path, page)?;
     }
-    match &options.out {
-        Some(path) => write(path, markdown::page(&made)),
-        None => {
-            print!("{}", markdown::page(&made));
-            Ok(())
-        }
+    if options.out.is_none() {
+        print!("{}", markdown::page(&made));
     }
+    Ok(())
 }

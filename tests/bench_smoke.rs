@@ -58,7 +58,14 @@ fn every_row_is_there_and_right() {
     let Ok(Wanted::Run(options)) = options(SMALL, variable) else {
         panic!("the options are wrong")
     };
-    let made = report::run(&options).unwrap();
+    let mut seen = 0;
+    let each = &mut |made: &report::Report| {
+        seen += 1;
+        assert_eq!(made.tables.len(), seen);
+        Ok(())
+    };
+    let made = report::run(&options, each).unwrap();
+    assert_eq!(seen, made.tables.len());
     assert_eq!(made.tables.len(), report::tables::ALL.len());
     let mut rows = 0;
     for table in &made.tables {

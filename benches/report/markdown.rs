@@ -62,7 +62,9 @@ pub fn in_page(page: &str, report: &Report) -> Try<String> {
         Some((before, after))
     });
     let (before, after) = parts.ok_or("there are no marks of the report in it")?;
-    let is_told = |(name, _): &&(&str, String)| ["machine", "file system", "git"].contains(name);
+    let is_told = |(name, _): &&(&str, String)| {
+        ["machine", "file system", "git", "load at the start"].contains(name)
+    };
     let told = report.about.iter().filter(is_told);
     let told: Vec<_> = told
         .map(|(name, value)| format!("{name} {value}"))

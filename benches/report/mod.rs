@@ -49,8 +49,9 @@ pub struct Table {
     pub remarks: Vec<String>,
 }
 
-/// Measures all tables that are wanted.
-pub fn run(options: &Options) -> Try<Report> {
+/// Measures all tables that are wanted; `each` is shown the report after each of them, so that a run
+/// which is broken off is not for nothing.
+pub fn run(options: &Options, each: &mut dyn FnMut(&Report) -> Try<()>) -> Try<Report> {
     let start = Instant::now();
     let rig = Rig::new(options)?;
     let world = World::new(&rig, options)?;
@@ -58,7 +59,11 @@ pub fn run(options: &Options) -> Try<Report> {
         .iter()
         .filter(|table| options.only.is_empty() || options.only.iter().any(|id| id == table.id))
         .collect();
-    let mut tables = Vec::new();
+    let others = load();
+    let mut report = Report {
+        about: Vec::new(),
+        tables: Vec::new(),
+    };
     for (done, table) in wanted.iter().enumerate() {
         let rest = options.budget.saturating_sub(start.elapsed());
         let left = (wanted.len() - done) as u32;
@@ -70,12 +75,21 @@ pub fn run(options: &Options) -> Try<Report> {
             Ok(groups) => (groups, world.remarks.take()),
             Err(why) => (Vec::new(), vec![format!("Not measured: {why}")]),
         };
-        tables.push(Table {
+        report.tables.push(Table {
             title: table.title,
             groups,
             remarks,
         });
+        report.about = rig.about(options, start.elapsed());
+        report.about.push(("load at the start", others.clone()));
+        each(&report)?;
     }
-    let about = rig.about(options, start.elapsed());
-    Ok(Report { about, tables })
+    Ok(report)
+}
+
+/// What others do on this machine: a figure far from 0 says that times are too long, and not equally.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let first = text.split(' ').next().unwrap_or_default();
+    if first.is_empty() { "unknown" } else { first }.to_owned()
 }
