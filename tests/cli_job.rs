@@ -40,7 +40,6 @@ fn a_directory_and_back() {
     assert_snapshot!(session(&sandbox, &[
         &["capture", "a"],
         &["materialize", "nobody"],
-        &["materialize", "a", "--backend=overlay"],
         &["materialize", "a", "--backend=tarball"],
         &["materialize", "a", "--backend=checkout"],
         &["materialize", "a", "--json"],
@@ -55,14 +54,10 @@ fn a_directory_and_back() {
     fatal: no workspace 'nobody'
     hint: 'git vws overlay list' shows the workspaces
     exit: 128
-    $ materialize a --backend=overlay
-    --- stderr
-    fatal: back end 'overlay' is for commands ('exec', 'run') only: a directory for everybody to see would have to be mounted [unsupported]
-    exit: 128
     $ materialize a --backend=tarball
     --- stderr
     fatal: 'tarball' is no value for '--backend'; expected one of auto, checkout, reflink, overlay, worktree
-    usage: git vws materialize [<options>] <agent>
+    usage: git vws materialize [<options>] <agent> [-- <path>...]
     exit: 129
     $ materialize a --backend=checkout
     agent a
@@ -77,7 +72,7 @@ fn a_directory_and_back() {
 
     exit: 0
     $ materialize a --json
-    {"v":1,"agent":"a","directory":"$SANDBOX/repo/.relo/worktrees/a","gitDir":"$SANDBOX/repo/.git/worktrees/relo-a","revision":1,"commit":"<oid:1>","backend":"checkout","reason":"asked for","fresh":false,"files":2,"replaced":null}
+    {"v":1,"agent":"a","directory":"$SANDBOX/repo/.relo/worktrees/a","gitDir":"$SANDBOX/repo/.git/worktrees/relo-a","revision":1,"commit":"<oid:1>","backend":"checkout","reason":"asked for","only":[],"fresh":false,"files":2,"replaced":null}
     exit: 0
     "#);
     sandbox.write(".relo/worktrees/a/new.txt", "new\n");

@@ -386,11 +386,6 @@ fn exit_codes_and_refusals() {
         assert_eq!(own, command.len() == 1 && code >= 126, "{ended}");
         assert!(!is_open(&sandbox, "a"));
     }
-    insta::assert_snapshot!(sandbox.vws(&["materialize", "--backend=overlay", "a"]), @r"
-    --- stderr
-    fatal: back end 'overlay' is for commands ('exec', 'run') only: a directory for everybody to see would have to be mounted [unsupported]
-    exit: 128
-    ");
     let _ = sandbox.vws(&["materialize", "a"]).success();
     insta::assert_snapshot!(exec(&sandbox, &["--backend=overlay"], "a", "true"), @r"
     --- stderr
@@ -542,26 +537,44 @@ fn build_output_of_the_checkout_is_there_with_its_times() {
 }
 
 #[test]
-fn a_tree_that_git_rewrites_is_written_out_and_that_is_told_once() {
+fn a_tree_that_git_rewrites_is_laid_out_by_git() {
     let Some(sandbox) = seeded() else { return };
     sandbox.write(".gitattributes", "*.txt eol=crlf\n");
     sandbox.write("a.txt", "a\n");
     sandbox.commit("two");
     create(&sandbox, "a");
-    let script = "od -c a.txt | head -n 1; git status -s; pwd";
+    let script = "od -c a.txt | head -n 1; git status -s; pwd; echo o >x.log; echo b >b.txt";
     insta::assert_snapshot!(exec(&sandbox, &[], "a", script), @r"
     0000000   a  \r  \n
-    $SANDBOX/repo/.relo/worktrees/a
-    --- stderr
-    hint: files are written out, for there is no overlay: git rewrites the content of some files
+    $SANDBOX/repo
     exit: 0
     ");
-    let again = exec(&sandbox, &[], "a", "true").success();
-    assert_eq!(again.stderr(), b"");
-    let refused = exec(&sandbox, &["--backend=overlay"], "a", "true");
-    assert!(
-        String::from_utf8_lossy(refused.stderr()).contains("[unsupported]"),
-        "{refused}"
+    let names = |agent: &str| {
+        let names = ["overlay", "diff", "--name-status", agent];
+        String::from_utf8(sandbox.vws(&names).success().stdout().to_vec()).unwrap()
+    };
+    assert_eq!(names("a"), "A\tb.txt\n");
+    // What the view wrote since is written by the same rules, and what is ignored is still there.
+    let _ = sandbox
+        .vws_with_input(&["overlay", "write", "a", "c.txt"], b"c\n")
+        .success();
+    let script = "cat x.log; od -c c.txt | head -n 1; git status -s; git diff HEAD --stat";
+    insta::assert_snapshot!(exec(&sandbox, &[], "a", script), @r"
+    o
+    0000000   c  \r  \n
+    exit: 0
+    ");
+    assert_eq!(names("a"), "A\tb.txt\nA\tc.txt\n");
+    // With other rules all is laid out anew, whoever sets them.
+    sandbox.git(&["config", "core.autocrlf", "input"]);
+    let script = "git status -s; printf '*.txt eol=lf\n' >.gitattributes; echo >n.txt";
+    let out = exec(&sandbox, &[], "a", script).success();
+    assert_eq!(out.stdout(), b"", "{out}");
+    let out = exec(&sandbox, &[], "a", "od -c a.txt | head -n 1; git status -s").success();
+    assert_eq!(out.stdout(), b"0000000   a  \\n\n", "{out}");
+    assert_eq!(
+        names("a"),
+        "M\t.gitattributes\nA\tb.txt\nA\tc.txt\nA\tn.txt\n"
     );
 }
 

@@ -1,14 +1,21 @@
 //! `git vws materialize`, `capture` and `settle`: a directory for tools, and back.
 
+use std::ffi::OsString;
+
 use clap::builder::PossibleValuesParser;
 use git_vws::layout::{self, Choice, Directory, Insist, Options};
-use git_vws::model::AgentId;
+use git_vws::model::{AgentId, Refusal};
 use git_vws::output::report;
 use git_vws::workspace::LeftOut;
 
-use super::args::FormArgs;
+use super::args::{self, FormArgs};
+use super::exec;
 use super::report::Failure;
 use super::session::{Session, say};
+
+/// What to do where no overlay can be mounted for all to see.
+const NO_MOUNT: &str =
+    "'--backend=checkout' writes the files out; 'git vws exec' mounts without any rights";
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct MaterializeArgs {
@@ -20,6 +27,9 @@ pub(crate) struct MaterializeArgs {
     /// The workspace
     #[arg(value_name = "agent")]
     agent: AgentId,
+    /// Lay out only these files and folders
+    #[arg(value_name = "path", last = true)]
+    paths: Vec<OsString>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -67,8 +77,16 @@ pub(super) fn options(asked: Option<&str>, session: &Session) -> Result<Options,
 
 pub(crate) fn materialize(args: &MaterializeArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
-    let options = options(args.backend.as_deref(), session)?;
-    let directory = layout::materialize(&session.store(), &args.agent, &options)?;
+    let options = Options {
+        program: exec::own_program(),
+        pathspecs: args::folders(&args.paths)?,
+        ..options(args.backend.as_deref(), session)?
+    };
+    let laid_out = layout::materialize(&session.store(), &args.agent, &options);
+    let directory = laid_out.map_err(|error| match options.backend {
+        Choice::Overlay => Failure::from(error).hint_on(Refusal::Unsupported, NO_MOUNT),
+        _ => error.into(),
+    })?;
     if let Some(why) = &directory.fallback {
         say("hint", &fell_back(why, &directory));
     }

@@ -152,7 +152,7 @@ fn start(
 }
 
 /// This program, to be started again; `None` where the system does not say.
-fn own_program() -> Option<PathBuf> {
+pub(super) fn own_program() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }
 
@@ -186,10 +186,12 @@ fn finish(finished: &Finished, argv: &[OsString], quiet: bool, tell: &dyn Fn(&st
     }
     let kept = match &finished.settled {
         Ok(settled) => {
+            let left_out = &settled.captured.left_out;
             if !quiet {
-                directory::remark(&settled.captured.left_out);
+                directory::remark(left_out);
             }
-            let lost = settled.captured.left_out.iter().any(layout::would_be_lost);
+            // One that was open before stays in any case.
+            let lost = finished.survivors > 0 || left_out.iter().any(layout::would_be_lost);
             settled.kept.as_deref().filter(|_| lost)
         }
         Err(_) => None,

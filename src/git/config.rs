@@ -91,6 +91,25 @@ impl Config {
         values
     }
 
+    /// Every setting of filter drivers that has a say in what is written to disk, with its value.
+    pub fn smudging(&self) -> Vec<(String, String)> {
+        let counts = |key: &str| {
+            let last = key.rsplit('.').next();
+            key.starts_with("filter.") && matches!(last, Some("smudge" | "process" | "required"))
+        };
+        let mut found = Vec::new();
+        if let Ok(mut entries) = self.files.entries(Some(r"^filter\.")) {
+            while let Some(Ok(entry)) = entries.next() {
+                if let (Ok(key), Ok(value)) = (entry.name(), entry.value()) {
+                    found.push((key.to_owned(), value.to_owned()));
+                }
+            }
+        }
+        found.extend(self.overrides.iter().cloned());
+        found.retain(|(key, _)| counts(key));
+        found
+    }
+
     /// Whether a remote promises objects that are missing here: a partial clone. Clones of git
     /// before 2.24 say so in `extensions.partialClone`, later ones with each remote.
     pub(super) fn has_promisor(&self) -> bool {

@@ -19,7 +19,7 @@ use super::reflink::Reflink;
 use super::worktree::Worktree;
 use super::{Error, Result, Stats};
 use crate::git::{ObjectId, Repository};
-use crate::model::Refusal;
+use crate::model::{Refusal, RepoPath};
 use crate::workspace::Store;
 
 /// Which back end shall lay a directory out.
@@ -50,8 +50,9 @@ impl Choice {
 
     /// Whether this version has the back end; whether it works on a disk shows only there.
     pub fn is_built(self) -> bool {
-        // An overlay is for commands only, so nobody can choose it for a directory that stays.
-        self == Choice::Overlay || (self != Choice::Auto && choose(self).is_ok())
+        // What mounts is chosen elsewhere: it knows more of a workspace than a back end does.
+        (self == Choice::Overlay && cfg!(target_os = "linux"))
+            || (self != Choice::Auto && choose(self).is_ok())
     }
 
     /// The word in settings and on the command line.
@@ -134,6 +135,16 @@ pub(super) trait Backend {
     /// Whatever stops it: the layout is complete or it is an error.
     fn lay_out(&self, job: &Job<'_, '_>) -> Result<Stats>;
 
+    /// The files and folders to which it keeps; empty: all.
+    fn only(&self) -> &[RepoPath] {
+        &[]
+    }
+
+    /// Whether the directory is to be mounted in its place, for all to see.
+    fn mounts(&self) -> bool {
+        false
+    }
+
     /// Whether a capture needs the index as it was laid out.
     fn keeps_manifest(&self) -> bool {
         true
@@ -162,8 +173,7 @@ pub(super) fn choose(choice: Choice) -> Result<Ladder<'static>> {
         Choice::Reflink => vec![Box::new(Reflink)],
         Choice::Checkout => vec![Box::new(Checkout)],
         Choice::Overlay => {
-            let what = "back end 'overlay' is for commands ('exec', 'run') only: a directory for \
-                        everybody to see would have to be mounted";
+            let what = "back end 'overlay' is not for this system";
             return Err(Error::refused(Refusal::Unsupported, what));
         }
         Choice::Worktree => vec![Box::new(Worktree)],

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::{Error, Result, parked};
 use crate::git::index::IndexFile;
 use crate::git::{ObjectFormat, Repository, os_str};
-use crate::model::{AgentId, json_path, path_from_json};
+use crate::model::{AgentId, RepoPath, json_path, path_from_json};
 use crate::workspace::Workspace;
 
 /// The format of the record that this version writes and the highest it reads.
@@ -33,7 +33,7 @@ pub(super) const CLEANING: &str = "vws-clean-";
 /// How the names of files begin that are about to take another's place.
 pub(super) const TEMPORARY: &str = ".vws-new-";
 /// The manifest's name there.
-const MANIFEST: &str = "vws-manifest";
+pub(super) const MANIFEST: &str = "vws-manifest";
 
 /// What it took to lay a directory out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,10 +60,14 @@ pub struct Directory {
     pub cut: Workspace,
     /// The back end that made it.
     pub backend: String,
+    /// Whether it is mounted in its place, for all to see, or was when the machine went down.
+    pub mounted: bool,
     /// Why that one.
     pub reason: String,
     /// Which cheaper back end failed in this call and why, where that is to be told.
     pub fallback: Option<String>,
+    /// The files and folders that were laid out; empty: all.
+    pub only: Vec<RepoPath>,
     /// Whether this call laid it out; otherwise it was open already.
     pub fresh: bool,
     /// Where an earlier directory of the workspace was that had vanished before this call.
@@ -81,10 +85,10 @@ impl Directory {
         Ok(IndexFile::open(&self.manifest_path(), format)?)
     }
 
-    /// Where its changed files lie when no command runs: the directory itself, or of an overlay the
-    /// folder above.
+    /// Where its changed files are to be seen when no command runs: the directory itself, or of an
+    /// overlay that nobody sees the folder above.
     pub fn files(&self, repository: &Repository) -> PathBuf {
-        if self.backend == parked::OVERLAY {
+        if self.backend == parked::OVERLAY && !self.mounted {
             parked::root(repository, &self.agent).join("files")
         } else {
             self.path.clone()
@@ -218,7 +222,9 @@ pub(super) struct Record {
     pub(super) inode: u64,
     pub(super) commit: String,
     pub(super) backend: String,
+    pub(super) mounted: bool,
     pub(super) reason: String,
+    pub(super) only: Vec<RepoPath>,
     pub(super) stats: Stats,
 }
 
@@ -230,7 +236,11 @@ struct Stored {
     inode: u64,
     commit: String,
     backend: String,
+    #[serde(default)]
+    mounted: bool,
     reason: String,
+    #[serde(default)]
+    only: Vec<Value>,
     #[serde(default)]
     stats: Stats,
 }
@@ -257,12 +267,19 @@ impl Record {
             return Err(wrong(format!("it names agent '{}'", stored.agent)));
         }
         let path = path_from_json(&stored.path).ok_or_else(|| wrong("it has no path".into()))?;
+        let only = stored.only.iter().map(|one| {
+            let path = path_from_json(one).and_then(|path| RepoPath::new(path).ok());
+            path.ok_or_else(|| wrong("it names a path that none can be".into()))
+        });
+        let only = only.collect::<Result<_>>()?;
         Ok(Some(Record {
             path: PathBuf::from(os_str(path.as_bstr())),
             inode: stored.inode,
             commit: stored.commit,
             backend: stored.backend,
+            mounted: stored.mounted,
             reason: stored.reason,
+            only,
             stats: stored.stats,
         }))
     }
@@ -276,7 +293,13 @@ impl Record {
             inode: self.inode,
             commit: self.commit.clone(),
             backend: self.backend.clone(),
+            mounted: self.mounted,
             reason: self.reason.clone(),
+            only: self
+                .only
+                .iter()
+                .map(|path| json_path(path.as_bstr()))
+                .collect(),
             stats: self.stats,
         };
         let mut bytes = serde_json::to_vec(&stored).expect("invariant: plain data");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bstr::{BStr, BString};
 use rustix::io::Errno;
 
-use crate::model::{AgentId, Refusal, Revision};
+use crate::model::{AgentId, Refusal, RepoPath, Revision};
 use crate::{git, workspace};
 
 /// A failure or a refusal of an operation on a directory.
@@ -72,6 +72,14 @@ pub enum Error {
         /// The system's answer.
         #[source]
         source: io::Error,
+    },
+    /// A path that was to be laid out is not in the workspace.
+    #[error("workspace '{agent}' has no path '{path}'")]
+    Absent {
+        /// The workspace.
+        agent: AgentId,
+        /// The path.
+        path: RepoPath,
     },
     /// Two paths of the revision are one on this disk.
     #[error("path '{path}' is the same as another one on the file system of '{}'", .root.display())]

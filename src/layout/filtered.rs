@@ -1,14 +1,14 @@
 //! Laying out through git itself, for trees whose content git rewrites on the way to the disk: line
 //! endings, `ident`, filter drivers, encodings.
 //!
-//! One `git read-tree -u` in the directory's own git dir writes every file as a checkout would,
-//! hooks excepted. The index is then written again by us, from what is on disk.
+//! One `git read-tree -u` writes every file as a checkout would, hooks excepted; a few files of a tree
+//! are written by `git checkout-index`. The index is then written again by us, from what is on disk.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, statat, utimensat};
 use rustix::io::Errno;
 
@@ -17,9 +17,10 @@ use super::checkout::times;
 use super::legal::check;
 use super::{Error, Result, Stats};
 use crate::git::index::{IndexEntry, IndexFile, StatData, TreeCache, write_index};
-use crate::git::tree::{self, Listing};
+use crate::git::tree::{self, Change, Listing};
 use crate::git::{self, ObjectId, Objects, Repository};
 
+const RULES: &[u8] = b".gitattributes";
 /// Settings of the user's that would give the index a form that we do not read back, or leave
 /// files out.
 pub(super) const PLAIN: [&str; 9] = [
@@ -45,15 +46,56 @@ pub(super) fn set_everywhere(repository: &Repository) -> Result<bool> {
     if autocrlf || is("core.eol", "crlf") {
         return Ok(true);
     }
-    let files = attribute_files(repository)?;
-    for file in files {
-        match fs::read(&file) {
-            Ok(text) if mentioned_in(&text) => return Ok(true),
-            // One that cannot be read, git passes over too.
-            _ => {}
+    Ok(!rules_outside(repository)?.is_empty())
+}
+
+/// The texts of the attribute files outside the tree that may make git rewrite content.
+fn rules_outside(repository: &Repository) -> Result<Vec<Vec<u8>>> {
+    let files = attribute_files(repository)?.into_iter();
+    // One that cannot be read, git passes over too.
+    let texts = files.filter_map(|file| fs::read(file).ok());
+    Ok(texts.filter(|text| mentioned_in(text)).collect())
+}
+
+/// What has a say, apart from the tree itself, in the bytes that git writes to disk: for equal words the
+/// same tree gives the same files. Empty where nothing is set.
+///
+/// # Errors
+/// Settings that make no sense.
+pub(super) fn terms(repository: &Repository) -> Result<Vec<u8>> {
+    let config = repository.config()?;
+    let mut said = Vec::new();
+    for (key, default) in [
+        ("core.autocrlf", "false"),
+        ("core.eol", "false"),
+        ("core.symlinks", "true"),
+        ("attr.tree", ""),
+    ] {
+        let value = config.string(key).filter(|value| value != default);
+        if let Some(value) = value {
+            said.extend_from_slice(format!("{key}={value}\n").as_bytes());
         }
     }
-    Ok(false)
+    for (key, value) in config.smudging() {
+        said.extend_from_slice(format!("{key}={value}\n").as_bytes());
+    }
+    for text in rules_outside(repository)? {
+        said.extend_from_slice(&text);
+        said.push(b'\n');
+    }
+    Ok(said)
+}
+
+/// Whether the files of a tree are to be written by git: their content may be rewritten, links may
+/// become files, or objects are still to be fetched, which git does for all at once.
+///
+/// # Errors
+/// An object that cannot be read.
+pub(super) fn is_needed(repository: &Repository, tree: ObjectId) -> Result<bool> {
+    Ok(repository.is_partial()
+        || repository.config()?.bool("core.symlinks")? == Some(false)
+        || set_everywhere(repository)?
+        || set_in_tree(repository, tree)?)
 }
 
 fn attribute_files(repository: &Repository) -> Result<Vec<PathBuf>> {
@@ -91,17 +133,124 @@ pub(super) fn mentioned_in(attributes: &[u8]) -> bool {
 ///
 /// # Errors
 /// An object that cannot be read.
-pub(super) fn set_in_tree(repository: &Repository, tree: ObjectId) -> Result<bool> {
+fn set_in_tree(repository: &Repository, tree: ObjectId) -> Result<bool> {
     let objects = repository.objects()?;
     for (path, entry) in tree::listing(&objects, tree)?.files {
-        let name = path
-            .rsplit_once_str("/")
-            .map_or(&path[..], |(_, name)| name);
-        if name == b".gitattributes" && entry.is_file() && mentioned_in(&objects.blob(entry.id)?) {
+        if is_rules(&path) && entry.is_file() && mentioned_in(&objects.blob(entry.id)?) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether it is the path of an attributes file.
+fn is_rules(path: &[u8]) -> bool {
+    path.rsplit_str("/").next() == Some(&RULES[..])
+}
+
+/// Whether these changes of a tree may change how git writes files that they do not name.
+///
+/// # Errors
+/// An object that cannot be read.
+pub(super) fn rules_differ(objects: &Objects<'_>, changes: &[Change]) -> Result<bool> {
+    for change in changes.iter().filter(|change| is_rules(&change.path)) {
+        let sides = [change.old, change.new];
+        for side in sides.into_iter().flatten().filter(tree::Entry::is_file) {
+            if mentioned_in(&objects.blob(side.id)?) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Lets git write a whole tree into a folder without files. The index is nobody's afterwards.
+///
+/// # Errors
+/// As [`lay_out`].
+pub(super) fn check_out(
+    repository: &Repository,
+    (tree, listing): (ObjectId, &Listing),
+    (into, git_dir): (&Path, &Path),
+    index: &Path,
+) -> Result<()> {
+    let mut command = repository.git().in_directory(into, git_dir);
+    for setting in PLAIN {
+        command = command.args(["-c", setting]);
+    }
+    command
+        .index_file(index)
+        .args(["read-tree", "--reset", "-u"])
+        .arg(tree.to_string())
+        .output()
+        .map_err(|error| match repository.objects() {
+            Ok(objects) => blame(&objects, listing, error),
+            Err(_) => error.into(),
+        })?;
+    Ok(())
+}
+
+/// Lets git write some files of a tree into a folder that has none of them, by the rules of that tree.
+///
+/// # Errors
+/// As [`lay_out`].
+pub(super) fn write_some(
+    repository: &Repository,
+    tree: ObjectId,
+    files: &[(BString, tree::Entry)],
+    into: &Path,
+) -> Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let objects = repository.objects()?;
+    let mut indexed: BTreeMap<BString, tree::Entry> = files.iter().cloned().collect();
+    let mut asked = HashSet::new();
+    for (path, _) in files {
+        let slashes = path.find_iter("/").map(|slash| slash + 1);
+        for start in std::iter::once(0).chain(slashes) {
+            let folder = &path[..start];
+            if !asked.insert(folder) {
+                continue;
+            }
+            let mut rules = BString::from(folder);
+            rules.extend_from_slice(RULES);
+            if let Some(entry) = tree::lookup(&objects, tree, rules.as_bstr())?
+                && entry.is_file()
+            {
+                indexed.insert(rules, entry);
+            }
+        }
+    }
+    let entries: Vec<IndexEntry> = indexed
+        .into_iter()
+        .map(|(path, entry)| IndexEntry {
+            path,
+            mode: entry.mode,
+            id: entry.id,
+            stat: StatData::default(),
+        })
+        .collect();
+    let parent = into.parent().unwrap_or(into);
+    let folder = tempfile::Builder::new().prefix("index-").tempdir_in(parent);
+    let folder = folder.map_err(|e| Error::io("create a folder in", parent, e))?;
+    let index = folder.path().join("index");
+    write_index(&index, repository.format(), &entries, None)?;
+    let mut names = Vec::new();
+    for (path, _) in files {
+        names.extend_from_slice(path);
+        names.push(0);
+    }
+    let mut command = repository.git().in_directory(into, repository.git_dir());
+    for setting in PLAIN {
+        command = command.args(["-c", setting]);
+    }
+    command
+        .index_file(&index)
+        .args(["checkout-index", "--force", "-z", "--stdin"])
+        .stdin(names)
+        .output()?;
+    Ok(())
 }
 
 /// Lays a tree out through git.
@@ -109,21 +258,13 @@ pub(super) fn set_in_tree(repository: &Repository, tree: ObjectId) -> Result<boo
 /// # Errors
 /// [`git::Error::Git`] with git's own words, as when a required filter is missing.
 pub(super) fn lay_out(job: &Job<'_, '_>) -> Result<Stats> {
-    let objects = job.repository.objects()?;
-    let listing = tree::listing(&objects, job.tree)?;
+    let listing = tree::listing(&job.repository.objects()?, job.tree)?;
     for (path, entry) in &listing.files {
         check(path, entry.mode)?;
     }
-    let mut command = job.repository.git().in_directory(job.into, job.admin);
-    for setting in PLAIN {
-        command = command.args(["-c", setting]);
-    }
-    command
-        .args(["read-tree", "--reset", "-u"])
-        .arg(job.tree.to_string())
-        .output()
-        .map_err(|error| blame(&objects, &listing, error))?;
     let index = job.admin.join("index");
+    let place = (job.into, job.admin);
+    check_out(job.repository, (job.tree, &listing), place, &index)?;
     let (entries, bytes) = entries(job, &listing, &index)?;
     let mut trees = TreeCache::new();
     for directory in listing.directories {

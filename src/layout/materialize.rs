@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::backend::{Backend, Choice, Ground, Job, Ladder, choose, is_final};
 use super::directory::{Places, Record, identity};
+use super::selected::{self, Selected};
 use super::state::{State, not_ours, state, unmark};
 use super::told::told_once;
 use super::{Directory, Error, Result, Stats, admin, exclude, removal};
@@ -27,8 +28,8 @@ pub struct Options {
     pub backend: Choice,
     /// Only these paths; all where there is none.
     pub pathspecs: Vec<RepoPath>,
-    /// This very program, for a command in an overlay: only a new process can mount one. Without it
-    /// there are none.
+    /// This very program, for a command in an overlay: only a new process can enter a namespace.
+    /// Without it there are no overlays.
     pub program: Option<PathBuf>,
     /// Where a command sees its directory.
     pub at: Where,
@@ -51,13 +52,17 @@ pub enum Where {
 /// Lays out the current revision of a workspace, or gives back the directory that is open.
 ///
 /// # Errors
-/// The refusals `unsupported` (a back end or a selection of paths that this version does not have, a
-/// repository or a disk that cannot hold the directory) and `moved` (something else stands in its
-/// place); failures of Git and of the disk. Nothing is left behind then.
+/// The refusals `unsupported` (a back end that this version does not have or that lays out whole trees
+/// only, a repository or a disk that cannot hold the directory), `moved` (something else stands in its
+/// place) and `materialized` (one is open that has not all of the paths); [`Error::Absent`]; failures of
+/// Git and of the disk. Nothing is left behind then.
 pub fn materialize(store: &Store<'_>, agent: &AgentId, options: &Options) -> Result<Directory> {
     if !options.pathspecs.is_empty() {
-        let what = "laying out only some paths is not available yet";
-        return Err(Error::refused(Refusal::Unsupported, what));
+        return lay_out_some(store, agent, options);
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(directory) = super::mounted::lay_out(store, agent, options)? {
+        return Ok(directory);
     }
     let ladder = choose(options.backend)?;
     #[cfg(target_os = "linux")]
@@ -97,6 +102,30 @@ pub(super) fn lay_out_standing(
     lay_out(store, lock, agent, &ladder)
 }
 
+/// Lays out some paths of the current revision.
+fn lay_out_some(store: &Store<'_>, agent: &AgentId, options: &Options) -> Result<Directory> {
+    let paths = &options.pathspecs;
+    if !matches!(options.backend, Choice::Auto | Choice::Checkout) {
+        let what = format!(
+            "back end '{}' lays out whole trees; some paths only are for 'checkout'",
+            options.backend
+        );
+        return Err(Error::refused(Refusal::Unsupported, what));
+    }
+    #[cfg(target_os = "linux")]
+    super::overlaid::retire(store, agent)?;
+    let lock = store.lock(agent)?;
+    let tree = store.load(agent)?.tree;
+    let backend = Selected::new(store.repository(), (agent, tree), paths)?;
+    let ladder = Ladder {
+        steps: vec![Box::new(backend)],
+        asked: false,
+    };
+    let directory = lay_out(store, &lock, agent, &ladder)?;
+    selected::lacking(agent, &directory.only, paths)?;
+    Ok(directory)
+}
+
 /// Lays out, unless a directory is open, for a caller that holds the agent's lock.
 pub(super) fn lay_out(
     store: &Store<'_>,
@@ -133,9 +162,11 @@ pub(super) fn lay_out(
             path: places.path,
             admin: places.admin,
             cut,
-            backend: done.backend.to_owned(),
+            backend: done.backend.name().to_owned(),
+            mounted: done.backend.mounts(),
             reason: done.reason,
             fallback: done.fallback,
+            only: done.backend.only().to_vec(),
             fresh: true,
             replaced,
             stats: done.stats,
@@ -193,15 +224,15 @@ struct Plan<'a, 'r> {
 }
 
 /// A layout in its place.
-struct Done {
-    backend: &'static str,
+struct Done<'l> {
+    backend: &'l dyn Backend,
     reason: String,
     fallback: Option<String>,
     stats: Stats,
 }
 
 impl Plan<'_, '_> {
-    fn lay_out(&self, ladder: &Ladder<'_>) -> Result<Done> {
+    fn lay_out<'l>(&self, ladder: &'l Ladder<'_>) -> Result<Done<'l>> {
         let (agent, places) = (&self.cut.agent, self.places);
         admin::create(self.store.repository(), agent, places, self.cut.commit)?;
         fault::point("admin-made");
@@ -234,7 +265,7 @@ impl Plan<'_, '_> {
             match self.fill(&**backend, &reason) {
                 Ok(stats) => {
                     return Ok(Done {
-                        backend: name,
+                        backend: &**backend,
                         reason,
                         fallback: fallback.and_then(|(name, cause, why)| {
                             told_once(self.store.repository(), name, &cause).then_some(why)
@@ -294,7 +325,9 @@ impl Plan<'_, '_> {
             inode,
             commit: self.cut.commit.to_string(),
             backend: backend.name().to_owned(),
+            mounted: backend.mounts(),
             reason: reason.to_owned(),
+            only: backend.only().to_vec(),
             stats,
         };
         record.write(&places.record(), agent)?;

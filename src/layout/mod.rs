@@ -10,9 +10,11 @@
 //! - in that git dir, our private *manifest* and *record* (see [`Directory`]), which tools never
 //!   touch. Only when all of that is there does the directory come into its place.
 //!
-//! Of an overlay, in which only `exec` runs commands, the files are in an upper folder, and the
-//! directory is an empty place; after the capture that folder is *parked*, and blocks nothing: it holds
-//! what the workspace holds, and the ignored build output that the next command finds again.
+//! Of an overlay the changed files are in an upper folder. One that `exec` made is mounted for its
+//! command alone, and the directory is an empty place; after the capture that folder is *parked*, and
+//! blocks nothing: it holds what the workspace holds, and the ignored build output that the next command
+//! finds again. One that `materialize` made is mounted in its place for all to see, and that mount may
+//! go at any time without loss.
 //!
 //! The directory of a workspace in mode `worktree` is made with the workspace and stays until the last
 //! decision. Writes through the view are not refused there: they are taken to its files, see
@@ -41,6 +43,8 @@ mod in_use;
 mod legal;
 mod materialize;
 #[cfg(target_os = "linux")]
+mod mounted;
+#[cfg(target_os = "linux")]
 mod overlaid;
 mod parked;
 mod probes;
@@ -50,6 +54,7 @@ mod queue;
 #[cfg(target_os = "linux")]
 mod reflink;
 mod removal;
+mod selected;
 mod settle;
 mod spread;
 mod state;

@@ -22,7 +22,7 @@ use super::removal::Aside;
 use super::settle::{self, Settled, would_be_lost};
 use super::state::{State, state};
 use super::told::told_once;
-use super::{Directory, Error, Options, Result, in_use, parked, probes, template};
+use super::{Directory, Error, Options, Result, in_use, parked, probes};
 use crate::git::{self, Lock, Repository};
 use crate::model::{AgentId, Refusal};
 use crate::workspace::Store;
@@ -72,9 +72,9 @@ pub(super) fn exec(
         };
     }
     if let State::Open(directory, _) = state(store, agent)?
-        && directory.backend != parked::OVERLAY
+        && (directory.backend != parked::OVERLAY || directory.mounted)
     {
-        return match asked {
+        return match asked && !directory.mounted {
             true => refuse(format!("a directory by '{}' is open", directory.backend)),
             false => Ok(Outcome::Not(None)),
         };
@@ -86,10 +86,6 @@ pub(super) fn exec(
     let directory = match lay_out(store, agent, options, program)? {
         Laid::Out(directory) => directory,
         Laid::Other => return Ok(Outcome::Not(None)),
-        Laid::No(why) => {
-            drop(alone);
-            return refuse(why);
-        }
     };
     let run = Run {
         store,
@@ -136,29 +132,22 @@ fn works(repository: &Repository, program: &Path) -> std::result::Result<(), Str
 
 enum Laid {
     Out(Box<Directory>),
-    /// Another back end's directory is open.
+    /// A directory that is no private overlay is open.
     Other,
-    /// The revision is not for an overlay, and why.
-    No(String),
 }
 
 fn lay_out(store: &Store<'_>, agent: &AgentId, options: &Options, program: &Path) -> Result<Laid> {
     let lock = store.lock(agent)?;
     match state(store, agent)? {
-        State::Open(directory, _) if directory.backend == parked::OVERLAY => {
-            return Ok(Laid::Out(directory));
-        }
+        State::Open(directory, _) if is_private(&directory) => return Ok(Laid::Out(directory)),
         State::Open(..) => return Ok(Laid::Other),
         _ => {}
-    }
-    let cut = store.load(agent)?;
-    if let Some(why) = template::unfit(store.repository(), cut.tree)? {
-        return Ok(Laid::No(why.to_owned()));
     }
     let backend = Overlay {
         store,
         agent,
         program,
+        mounted: false,
     };
     let ladder = Ladder {
         steps: vec![Box::new(backend)],
@@ -311,6 +300,11 @@ fn park(store: &Store<'_>, agent: &AgentId, captured: &Captured) -> Result<bool>
     Ok(true)
 }
 
+/// Whether it is an overlay that only its command sees.
+fn is_private(directory: &Directory) -> bool {
+    directory.backend == parked::OVERLAY && !directory.mounted
+}
+
 /// Ends an overlay that a run has left open, because it was killed or could not capture everything:
 /// for who needs another kind of directory.
 ///
@@ -319,7 +313,7 @@ fn park(store: &Store<'_>, agent: &AgentId, captured: &Captured) -> Result<bool>
 /// captured.
 pub(super) fn retire(store: &Store<'_>, agent: &AgentId) -> Result<()> {
     match state(store, agent)? {
-        State::Open(directory, _) if directory.backend == parked::OVERLAY => {}
+        State::Open(directory, _) if is_private(&directory) => {}
         _ => return Ok(()),
     }
     let alone = in_use::alone(store.repository(), agent)?;

@@ -7,8 +7,11 @@
 
 use std::path::PathBuf;
 
-use super::directory::Places;
+use super::directory::{Places, Record};
+#[cfg(target_os = "linux")]
+use super::overlay::visible;
 use super::removal::{self, Aside};
+use super::state::not_ours;
 use super::{Error, Result, admin, in_use};
 use crate::git::Repository;
 use crate::model::{AgentId, Refusal};
@@ -47,6 +50,37 @@ pub(super) fn restore_place(places: &Places) -> Result<()> {
     let path = &places.path;
     std::fs::create_dir_all(path).map_err(|e| Error::io("create", path, e))?;
     super::directory::replace(&path.join(".git"), &admin::git_file(&places.admin))
+}
+
+/// Whether the directory of this record is mounted in its place.
+pub(super) fn shows(repository: &Repository, agent: &AgentId, record: &Record) -> Result<bool> {
+    #[cfg(target_os = "linux")]
+    if record.mounted {
+        let name = visible::name(&root(repository, agent));
+        return visible::is_at(&record.path, &name);
+    }
+    let _ = (repository, agent, record);
+    Ok(false)
+}
+
+/// Sees that nothing was written into the place of an overlay while that was not mounted: it is in
+/// nobody's hands, and would be hidden, or removed with the place.
+///
+/// # Errors
+/// [`Error::NotOurs`], naming what is there; failures to look.
+pub(super) fn check_place(agent: &AgentId, places: &Places) -> Result<()> {
+    let failed = |e| Error::io("read", &places.path, e);
+    for entry in std::fs::read_dir(&places.path).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if name != ".git" {
+            let why = format!(
+                "'{}' was written there while nothing was mounted; move it away",
+                name.to_string_lossy()
+            );
+            return Err(not_ours(agent, &places.path, why));
+        }
+    }
+    Ok(())
 }
 
 /// Removes what a workspace that is gone, or that has no more use for it, has parked; tells whether

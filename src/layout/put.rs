@@ -107,6 +107,31 @@ impl Root {
         statat(&self.fd, path.as_bytes(), flags)
     }
 
+    /// What git has written here; its time is the user's if the user's file is the same.
+    pub(super) fn found(&self, path: &BStr, users: Option<&Users>) -> Result<Put> {
+        let failed = |e: Errno| Error::io("look at", os_str(path), e);
+        let look = || statat(&self.fd, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW);
+        let mut stat = look().map_err(failed)?;
+        let mut adopted = false;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        if let Some(users) = users.filter(|users| is_file && users.candidate(path, size).is_some())
+            && let Ok(bytes) = crate::disk::read_at(&self.fd, path, u64::MAX)
+            && let Some(time) = users.time_of(path, &bytes)
+        {
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            rustix::fs::utimensat(&self.fd, path.as_bytes(), &times_of(time), flags)
+                .and_then(|()| look())
+                .map(|again| stat = again)
+                .map_err(failed)?;
+            adopted = true;
+        }
+        Ok(Put {
+            stat: StatData::from(&stat),
+            adopted,
+        })
+    }
+
     /// Makes a file that is not there yet, with git's permissions less the caller's umask.
     pub(super) fn create(&self, path: &BStr, mode: u32) -> Result<File> {
         let flags =

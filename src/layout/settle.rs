@@ -152,7 +152,14 @@ pub fn close(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Settl
         }
         State::Open(directory, places) => {
             let captured = capture::capture_locked(store, &lock, &directory)?;
-            let lost = captured.left_out.iter().any(would_be_lost);
+            let stays = |captured: &Captured| {
+                insist == Insist::No && captured.left_out.iter().any(would_be_lost)
+            };
+            #[cfg(target_os = "linux")]
+            let captured = match stays(&captured) {
+                false => super::mounted::hide(store, &lock, &directory, captured, stays)?,
+                true => captured,
+            };
             let mut settled = Settled {
                 captured,
                 kept: None,
@@ -160,7 +167,7 @@ pub fn close(store: &Store<'_>, agent: &AgentId, insist: Insist) -> Result<Settl
                 vanished: None,
                 left_behind: Vec::new(),
             };
-            if lost && insist == Insist::No {
+            if stays(&settled.captured) {
                 settled.kept = Some(directory.files(store.repository()));
             } else {
                 let aside = take_away(store, (&directory, &places), true)?;
@@ -253,6 +260,9 @@ pub(super) fn take_away(
     (directory, places): (&Directory, &Places),
     whole: bool,
 ) -> Result<Vec<Aside>> {
+    if directory.backend == parked::OVERLAY {
+        parked::check_place(&directory.agent, places)?;
+    }
     let mut aside = vec![removal::set_aside(&places.root, &directory.path)?];
     fault::point("settle-aside");
     unmark(store, &directory.agent, directory.cut.commit)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::directory::{Places, Record, identity};
 use super::{Directory, Error, Result, admin, parked, removal};
-use crate::git::{Expect, ObjectId, RefUpdate};
+use crate::git::{Expect, ObjectId, RefUpdate, Repository};
 use crate::model::AgentId;
 use crate::workspace::{Store, names};
 
@@ -55,7 +55,7 @@ pub(super) fn state(store: &Store<'_>, agent: &AgentId) -> Result<State> {
     if is_overlay && !parked::is_whole(repository, agent)? {
         return gone(agent, places);
     }
-    if !verify(agent, &places, &record)? {
+    if !verify(repository, agent, &places, &record)? {
         if !is_overlay || removal::is_there(&places.unfinished(agent))? {
             return gone(agent, places);
         }
@@ -67,8 +67,10 @@ pub(super) fn state(store: &Store<'_>, agent: &AgentId) -> Result<State> {
         admin: places.admin.clone(),
         cut,
         backend: record.backend,
+        mounted: record.mounted,
         reason: record.reason,
         fallback: None,
+        only: record.only,
         fresh: false,
         replaced: None,
         stats: record.stats,
@@ -86,7 +88,12 @@ fn gone(agent: &AgentId, places: Places) -> Result<State> {
 }
 
 /// Whether the directory is there; an error when something else is.
-fn verify(agent: &AgentId, places: &Places, record: &Record) -> Result<bool> {
+fn verify(
+    repository: &Repository,
+    agent: &AgentId,
+    places: &Places,
+    record: &Record,
+) -> Result<bool> {
     let path = &places.path;
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
@@ -109,7 +116,8 @@ fn verify(agent: &AgentId, places: &Places, record: &Record) -> Result<bool> {
         Ok(bytes) if bytes == expected => Ok(true),
         Err(error)
             if error.kind() == ErrorKind::NotFound
-                && identity(path).is_ok_and(|now| now == record.inode) =>
+                && (identity(path).is_ok_and(|now| now == record.inode)
+                    || parked::shows(repository, agent, record)?) =>
         {
             // A tool removed it. The folder is the one that we made, so the file comes back, or
             // git would take the user's repository around it for this one's.

@@ -81,6 +81,8 @@ impl Laid {
             backend: "checkout".to_owned(),
             reason: String::new(),
             fallback: None,
+            mounted: false,
+            only: Vec::new(),
             fresh: true,
             replaced: None,
             stats: Stats::default(),

@@ -367,6 +367,70 @@ fn the_bytes_are_those_that_git_gives() {
     }
 }
 
+/// What a command sees: each file's bytes, and what git makes of them.
+const LIST: &str = "
+    find . -path ./.git -prune -o -path ./.relo -prune -o -type f -print | LC_ALL=C sort |
+    xargs cksum; git status --porcelain
+";
+
+#[test]
+fn a_command_in_an_overlay_sees_and_makes_what_it_does_in_a_checkout() {
+    const ALWAYS: [&str; 5] = [
+        "autocrlf=true",
+        "encoding",
+        "clean and smudge",
+        "attributes deep down",
+        "info/attributes",
+    ];
+    let all = std::env::var_os("GIT_VWS_TEST_LONG").is_some();
+    for case in CASES {
+        if !all && !ALWAYS.contains(&case.name) {
+            continue;
+        }
+        eprintln!("case: {}", case.name);
+        let Some(site) = prepared(case) else { continue };
+        let program = Path::new(crate::common::BINARY);
+        if let Err(why) = git_vws::layout::overlay::probe(site.sandbox.root(), program) {
+            let expected = std::env::var("GIT_VWS_TEST_EXPECT").unwrap_or_default();
+            assert!(!expected.contains("overlay"), "no overlay: {why}");
+            skip("overlay", &why);
+            return;
+        }
+        let exec = |backend: &str, script: &str| {
+            let option = format!("--backend={backend}");
+            site.ok(&["exec", &option, backend, "--", "sh", "-c", script])
+        };
+        let both = |script: &str| {
+            let (one, other) = (exec("checkout", script), exec("overlay", script));
+            assert_eq!(one, other, "{}: {script}", case.name);
+        };
+        let same_tree = || {
+            let tree = |agent: &str| field(&site.ok(&["overlay", "show", agent]), "tree");
+            let (one, other) = (tree("checkout"), tree("overlay"));
+            assert_eq!(stored(&site, &one), stored(&site, &other), "{}", case.name);
+        };
+        // The template is of another tree, so that some files come from above.
+        site.ok(&["template", "warm"]);
+        site.write("t.txt", "text 1\r\nother\n");
+        site.write("in/i.txt", "in $Id$\n");
+        for agent in ["checkout", "overlay"] {
+            site.ok(&["overlay", "create", agent]);
+        }
+        both(LIST);
+        same_tree();
+        assert_eq!(
+            site.ok(&["overlay", "diff", "overlay"]),
+            "",
+            "{}",
+            case.name
+        );
+        both(TOOL);
+        same_tree();
+        both("git status --porcelain");
+        same_tree();
+    }
+}
+
 #[test]
 fn attributes_that_an_agent_adds_count_from_then_on() {
     let case = Case {

@@ -1,4 +1,4 @@
-//! The index file of a directory that we lay out: version 2, written whole and read back.
+//! The index file of a directory that we lay out: version 2 (3 where a part is laid out), written whole and read back.
 //!
 //! Git in the directory must find every file unchanged without reading it, and so must our own
 //! capture. Both compare the stat data in the index with the file's.
@@ -33,7 +33,7 @@ pub use cache_tree::TreeCache;
 pub use names::{AttributesFile, IndexStamp, TrackedNames};
 pub use read::{Entry, IndexFile};
 pub use stat::StatData;
-pub use write::{IndexEntry, write_index};
+pub use write::{IndexEntry, write_index, write_sparse_index};
 
 use bstr::BString;
 use std::io;

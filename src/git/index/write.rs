@@ -3,7 +3,7 @@
 use super::{Error, Result, StatData, TreeCache};
 use crate::git::checksum::{checksum, hash_len};
 use crate::git::{ObjectFormat, ObjectId};
-use bstr::BString;
+use bstr::{BStr, BString, ByteSlice};
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
@@ -22,6 +22,10 @@ pub struct IndexEntry {
     pub stat: StatData,
 }
 
+/// Says in the flags that more of them follow.
+const EXTENDED: u16 = 0x4000;
+/// Of the flags that follow.
+const SKIP_WORKTREE: u16 = 0x4000;
 /// The part of an entry before the id: ten words.
 pub(super) const STAT_LEN: usize = 40;
 /// The path's length in the flags; this value means "at least so long".
@@ -47,7 +51,25 @@ pub fn write_index(
     entries: &[IndexEntry],
     trees: Option<&TreeCache>,
 ) -> Result<()> {
-    let bytes = serialize(format, entries, trees)?;
+    put(path, &serialize(format, entries, trees, &|_| false)?)
+}
+
+/// As [`write_index`], in the form (version 3) that has git's skip-worktree bit at the paths of which
+/// `skips` says so: git takes them for present, whatever is on disk.
+///
+/// # Errors
+/// As [`write_index`].
+pub fn write_sparse_index(
+    path: &Path,
+    format: ObjectFormat,
+    entries: &[IndexEntry],
+    trees: Option<&TreeCache>,
+    skips: &dyn Fn(&BStr) -> bool,
+) -> Result<()> {
+    put(path, &serialize(format, entries, trees, skips)?)
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut tmp = path.as_os_str().to_owned();
     let random = RandomState::new().build_hasher().finish();
     tmp.push(format!(".vws-{random:016x}.tmp"));
@@ -65,7 +87,7 @@ pub fn write_index(
         .open(tmp)
         .map_err(io("create"))?;
     let written = file
-        .write_all(&bytes)
+        .write_all(bytes)
         .map_err(io("write"))
         .and_then(|()| fs::rename(tmp, path).map_err(io("replace")));
     if written.is_err() {
@@ -78,11 +100,14 @@ fn serialize(
     format: ObjectFormat,
     entries: &[IndexEntry],
     trees: Option<&TreeCache>,
+    skips: &dyn Fn(&BStr) -> bool,
 ) -> Result<Vec<u8>> {
     let fixed = STAT_LEN + hash_len(format) + 2;
     let size: usize = entries.iter().map(|e| padded(fixed + e.path.len())).sum();
     let mut out = Vec::with_capacity(12 + size + 4096);
-    out.extend_from_slice(b"DIRC\0\0\0\x02");
+    let extended = entries.iter().any(|entry| skips(entry.path.as_bstr()));
+    out.extend_from_slice(b"DIRC\0\0\0");
+    out.push(if extended { 3 } else { 2 });
     let count = u32::try_from(entries.len()).expect("invariant: entries can be counted");
     out.extend_from_slice(&count.to_be_bytes());
     let mut before: Option<&IndexEntry> = None;
@@ -90,7 +115,7 @@ fn serialize(
         if before.is_some_and(|before| before.path >= entry.path) {
             return Err(Error::Order(entry.path.clone()));
         }
-        push_entry(&mut out, format, entry)?;
+        push_entry(&mut out, format, entry, skips(entry.path.as_bstr()))?;
         before = Some(entry);
     }
     if let Some(trees) = trees {
@@ -105,7 +130,12 @@ fn serialize(
     Ok(out)
 }
 
-fn push_entry(out: &mut Vec<u8>, format: ObjectFormat, entry: &IndexEntry) -> Result<()> {
+fn push_entry(
+    out: &mut Vec<u8>,
+    format: ObjectFormat,
+    entry: &IndexEntry,
+    skip: bool,
+) -> Result<()> {
     if let Some(what) = fault(format, entry) {
         return Err(Error::Entry {
             path: entry.path.clone(),
@@ -130,7 +160,12 @@ fn push_entry(out: &mut Vec<u8>, format: ObjectFormat, entry: &IndexEntry) -> Re
     }
     out.extend_from_slice(entry.id.as_bytes());
     let flags = entry.path.len().min(usize::from(NAME_MASK)) as u16;
-    out.extend_from_slice(&flags.to_be_bytes());
+    if skip {
+        out.extend_from_slice(&(flags | EXTENDED).to_be_bytes());
+        out.extend_from_slice(&SKIP_WORKTREE.to_be_bytes());
+    } else {
+        out.extend_from_slice(&flags.to_be_bytes());
+    }
     out.extend_from_slice(&entry.path);
     out.resize(start + padded(out.len() - start), 0);
     Ok(())

@@ -1,35 +1,27 @@
 //! The upper folder of an overlay, as a capture wants it: see [`super::ground`].
 
-use std::collections::HashSet;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::scan::{Fresh, Seen};
+use super::scratch::{MAX_RULES, Scratch};
 use crate::disk;
+use crate::git::index::StatData;
 use crate::git::tree::{Entry, GITLINK, lookup};
-use crate::git::{ObjectId, Objects, Repository, os_str};
+use crate::git::{ObjectFormat, ObjectId, Objects, Repository};
 use crate::layout::overlay::{Stand, Touched, What, merged_file, read_back};
 use crate::layout::{Directory, Error, Result, parked};
 use crate::model::{Refusal, RepoPath};
-
-/// Git passes over rule files that are larger.
-const MAX_RULES: u64 = 100 << 20;
-const ATTRIBUTES: &str = ".gitattributes";
-const RULES: [&str; 2] = [".gitignore", ATTRIBUTES];
 
 /// An upper folder being captured.
 pub(super) struct Above<'a> {
     objects: Objects<'a>,
     stand: Stand,
     cut: ObjectId,
+    format: ObjectFormat,
     files: PathBuf,
-    scratch: tempfile::TempDir,
-    /// Folders whose rules are in the scratch folder.
-    shown: HashSet<BString>,
-    attributes: Vec<BString>,
+    scratch: Scratch,
 }
 
 impl<'a> Above<'a> {
@@ -41,19 +33,13 @@ impl<'a> Above<'a> {
             why: "the folder with what was changed is gone".to_owned(),
         };
         let stand = Stand::open(repository, &root)?.ok_or_else(lost)?;
-        // In a folder that goes with the directory if we die here.
-        let scratch = tempfile::Builder::new()
-            .prefix("vws-rules-")
-            .tempdir_in(&directory.admin)
-            .map_err(|error| Error::io("create a folder in", &directory.admin, error))?;
         Ok(Above {
             objects: repository.objects()?,
             cut: directory.cut.tree,
+            format: repository.format(),
             files: stand.upper().files(),
             stand,
-            scratch,
-            shown: HashSet::new(),
-            attributes: Vec::new(),
+            scratch: Scratch::new(directory)?,
         })
     }
 
@@ -68,6 +54,17 @@ impl<'a> Above<'a> {
     /// What the upper folder says, in the words of a scan.
     pub(super) fn look(&self) -> Result<Seen> {
         let template = self.stand.template().tree();
+        let filled = self.stand.what_was_filled(self.format);
+        let is_as_filled = |path: &BString, known: Option<Entry>| {
+            let (Some(filled), Some(known)) = (&filled, known) else {
+                return false;
+            };
+            filled.find(path.as_bstr()).is_some_and(|one| {
+                let now = disk::stat(&self.files, path.as_bstr()).map(|stat| StatData::from(&stat));
+                let racy = one.stat.mtime.max(one.stat.ctime) >= filled.written();
+                one.id == known.id && !racy && now.is_ok_and(|now| one.stat.matches(&now))
+            })
+        };
         let mut seen = Seen::default();
         for Touched { path, what } in read_back(&self.files, &self.objects, template, self.cut)? {
             let known = lookup(&self.objects, self.cut, path.as_bstr())?;
@@ -79,76 +76,29 @@ impl<'a> Above<'a> {
                 if let Some(entry) = lookup(&self.objects, template, path.as_bstr())? {
                     seen.restored.push((path, entry));
                 }
-            } else {
+            } else if what != What::File || !is_as_filled(&path, known) {
                 sort(path, what, known, &mut seen);
             }
         }
         Ok(seen)
     }
 
-    /// Lays the rule files of all folders above a path into the scratch folder, and the path too if it
-    /// is a folder: rules tell those from files.
+    /// Shows git the rules that hold for a path, as they show in the mount.
     pub(super) fn show_rules(&mut self, path: &BString, is_folder: bool) -> Result<()> {
-        let slashes: Vec<usize> = path.find_iter("/").collect();
-        let above = std::iter::once(0).chain(slashes);
-        for end in above.chain(is_folder.then_some(path.len())) {
-            let folder = &path[..end];
-            if self.shown.contains(folder) {
-                continue;
-            }
-            self.show_folder(folder.as_bstr())?;
-            self.shown.insert(folder.into());
-        }
-        Ok(())
-    }
-
-    fn show_folder(&mut self, folder: &BStr) -> Result<()> {
-        let template = self.stand.template().tree();
-        let place = self.place(folder);
-        fs::create_dir_all(&place).map_err(|e| Error::io("create", &place, e))?;
-        for name in RULES {
-            let mut path = folder.to_owned();
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(name.as_bytes());
-            let wanted = (path.as_bstr(), MAX_RULES);
-            let Some(text) = merged_file(&self.files, &self.objects, template, wanted)? else {
-                continue;
-            };
-            let file = self.place(path.as_bstr());
-            fs::write(&file, text).map_err(|e| Error::io("write", &file, e))?;
-            if name == ATTRIBUTES {
-                self.attributes.push(folder.to_owned());
-            }
-        }
-        Ok(())
+        let template = self.stand.template();
+        let (tree, layout) = (template.tree(), template.files());
+        let (files, objects) = (&self.files, &self.objects);
+        let read = |path: &BStr| merged_file(files, objects, (tree, &layout), (path, MAX_RULES));
+        self.scratch.show_rules(path, is_folder, read)
     }
 
     pub(super) fn attributes(&mut self) -> Vec<BString> {
-        std::mem::take(&mut self.attributes)
+        self.scratch.attributes()
     }
 
-    /// Lays a copy of a changed file into the scratch folder; one that is gone by now is not there.
+    /// Shows git a copy of a changed file.
     pub(super) fn show_file(&self, path: &BString) -> Result<()> {
-        let place = self.place(path.as_bstr());
-        let (Ok(bytes), Some(mode)) = (
-            disk::read(&self.files, path.as_bstr(), u64::MAX),
-            disk::mode(&self.files, path.as_bstr(), true),
-        ) else {
-            return Ok(());
-        };
-        let failed = |e| Error::io("write", &place, e);
-        if let Some(folder) = place.parent() {
-            fs::create_dir_all(folder).map_err(failed)?;
-        }
-        fs::write(&place, bytes).map_err(failed)?;
-        let mode = fs::Permissions::from_mode(mode & 0o777);
-        fs::set_permissions(&place, mode).map_err(failed)
-    }
-
-    fn place(&self, path: &BStr) -> PathBuf {
-        self.scratch.path().join(os_str(path))
+        self.scratch.show_file(&self.files, path)
     }
 }
 

@@ -3,12 +3,14 @@
 //! One that lies on disk is read in its place, and so do git's rules. Of an overlay only what is above
 //! is there when nothing is mounted: the bytes of all that may differ are read from the upper folder,
 //! and the few other files that git wants to see for its rules (`.gitignore`, `.gitattributes`, what
-//! attributes rewrite) are laid into a scratch folder, as they show in the mount.
+//! attributes rewrite) are laid into a scratch folder, as they show in the mount. The same is done for a
+//! directory in which only some paths were laid out.
 
 use std::path::Path;
 
 use bstr::BString;
 
+use super::part::Part;
 use super::scan::{self, Seen};
 use crate::git::Repository;
 use crate::git::index::IndexFile;
@@ -21,6 +23,7 @@ pub(super) struct Ground<'a> {
     pub(super) manifest: Option<IndexFile>,
     #[cfg(target_os = "linux")]
     above: Option<super::above::Above<'a>>,
+    part: Option<Part<'a>>,
 }
 
 impl<'a> Ground<'a> {
@@ -31,6 +34,7 @@ impl<'a> Ground<'a> {
                 directory,
                 manifest: None,
                 above: Some(super::above::Above::open(repository, directory)?),
+                part: None,
             });
         }
         Ok(Ground {
@@ -38,6 +42,10 @@ impl<'a> Ground<'a> {
             manifest: Some(directory.manifest(repository.format())?),
             #[cfg(target_os = "linux")]
             above: None,
+            part: match directory.only.is_empty() {
+                true => None,
+                false => Some(Part::open(repository, directory)?),
+            },
         })
     }
 
@@ -56,7 +64,10 @@ impl<'a> Ground<'a> {
         if let Some(above) = &self.above {
             return above.view();
         }
-        &self.directory.path
+        match &self.part {
+            Some(part) => part.view(),
+            None => &self.directory.path,
+        }
     }
 
     /// What differs from the cut, or may.
@@ -83,7 +94,11 @@ impl<'a> Ground<'a> {
             }
             return Ok(());
         }
-        drop(paths);
+        if let Some(part) = &mut self.part {
+            for (path, is_folder) in paths {
+                part.show_rules(path, is_folder)?;
+            }
+        }
         Ok(())
     }
 
@@ -93,7 +108,7 @@ impl<'a> Ground<'a> {
         if let Some(above) = &mut self.above {
             return above.attributes();
         }
-        Vec::new()
+        self.part.as_mut().map_or_else(Vec::new, Part::attributes)
     }
 
     /// Lets git see the files at these paths, as they are now.
@@ -105,7 +120,11 @@ impl<'a> Ground<'a> {
             }
             return Ok(());
         }
-        drop(paths);
+        if let Some(part) = &self.part {
+            for path in paths {
+                part.show_file(path)?;
+            }
+        }
         Ok(())
     }
 }

@@ -71,11 +71,12 @@ impl<'a> Known<'a> {
             return Ok(*captured);
         }
         let (mode, id) = match &self.manifest {
-            Some(manifest) => match manifest.find(path) {
+            Some(manifest) if self.directory.only.is_empty() => match manifest.find(path) {
                 Some(entry) => (entry.mode, entry.id),
                 None => return Ok(None),
             },
-            None => match tree::lookup(&self.objects, self.directory.cut.tree, path)? {
+            // The manifest has not all that the cut has, or there is none.
+            _ => match tree::lookup(&self.objects, self.directory.cut.tree, path)? {
                 Some(entry) if !entry.is_tree() => (entry.mode, entry.id),
                 _ => return Ok(None),
             },

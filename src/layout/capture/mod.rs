@@ -22,8 +22,10 @@ mod ground;
 mod import;
 mod known;
 mod live;
+mod part;
 mod rewrite;
 mod scan;
+mod scratch;
 mod sift;
 
 pub use commits::Made;

@@ -192,6 +192,7 @@ pub(super) fn is_plain(
         .collect();
     let one = std::slice::from_ref(wanted);
     Ok(wanted.conversion == Conversion::Never
+        && directory.only.is_empty()
         && !repository.rewrites_everywhere()?
         && !speaks_of_rewriting(&directory.path, &above, one))
 }

@@ -17,11 +17,17 @@ pub(in crate::layout) struct Overlay<'a, 'r> {
     pub(in crate::layout) agent: &'a AgentId,
     /// This very program, which mounts when it is started again.
     pub(in crate::layout) program: &'a Path,
+    /// Whether it is to be mounted for all to see.
+    pub(in crate::layout) mounted: bool,
 }
 
 impl Backend for Overlay<'_, '_> {
     fn name(&self) -> &'static str {
         parked::OVERLAY
+    }
+
+    fn mounts(&self) -> bool {
+        self.mounted
     }
 
     /// What differs from the revision is read from the upper folder.

@@ -13,15 +13,15 @@ use crate::git::tree::lookup;
 use crate::git::{ObjectId, Objects, os_str};
 use crate::layout::{Error, Result};
 
-/// The bytes of a regular file, from the upper folder `files` or else from the tree `template`; `None`
-/// where no regular file shows. Files of more than `limit` bytes are passed over.
+/// The bytes of a regular file, from the upper folder `files` or else from the layout of the tree
+/// `template`; `None` where no regular file shows. Files of more than `limit` bytes are passed over.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Tree`].
 pub fn merged_file(
     files: &Path,
     objects: &Objects<'_>,
-    template: ObjectId,
+    (template, layout): (ObjectId, &Path),
     (path, limit): (&BStr, u64),
 ) -> Result<Option<Vec<u8>>> {
     let failed = |e: Errno| Error::io("read", files.join(os_str(path)), e);
@@ -34,7 +34,8 @@ pub fn merged_file(
     };
     let below = || -> Result<Option<Vec<u8>>> {
         let entry = lookup(objects, template, path)?.filter(|entry| entry.is_file());
-        Ok(entry.map(|entry| objects.blob(entry.id)).transpose()?)
+        // From disk, for git may have written it otherwise than it is stored.
+        Ok(entry.and_then(|_| disk::read(layout, path, limit).ok()))
     };
     for component in folders.split_str("/").filter(|part| !part.is_empty()) {
         shows_below &= opacity(&folder).map_err(failed)? != Opacity::Opaque;

@@ -2,8 +2,8 @@
 //! own folder.
 //!
 //! Laying out writes what differs from the template, a capture reads what the upper folder holds, and
-//! removal deletes that: nothing costs more than the change. The mount exists only in a namespace of
-//! the command that runs in it, needs no root, and keeps the caller's own uid:
+//! removal deletes that: nothing costs more than the change. A mount for a command exists only in a
+//! namespace of that command, needs no root, and keeps the caller's own uid:
 //!
 //! - [`Spec`] says what is mounted where; it travels as arguments of a second start of this very
 //!   program ([`Spec::invocation`]), because only a process with one thread may enter a user
@@ -13,6 +13,7 @@
 //! - [`fill`](upper::fill) puts the difference between template and revision into the upper folder,
 //!   [`read_back`] lists what may differ from the revision afterwards;
 //! - [`Stand`] puts these together for one workspace;
+//! - [`visible`] mounts one that stays, where the caller may, for all to see;
 //! - [`probe`] finds out by doing whether all this works on a file system.
 //!
 //! # Rules
@@ -30,7 +31,9 @@ mod probe;
 mod read_back;
 mod spec;
 mod stand;
+mod take_up;
 mod upper;
+pub(super) mod visible;
 
 pub(super) use backend::Overlay;
 pub use merged::merged_file;

@@ -142,7 +142,7 @@ fn set_up(spec: &Spec) -> Result<Lock> {
     if let Some(top) = &spec.fence {
         mount_bind_recursive(top, top).map_err(|e| Error::io("fence", top, e))?;
     }
-    layers.mount(spec)?;
+    layers.mount(spec, "overlay")?;
     for (tree, (_, to)) in kept.iter().zip(&spec.binds) {
         put(tree, to)?;
     }
@@ -196,14 +196,14 @@ fn own_namespace() -> Result<()> {
 
 /// The folders of the overlay, held open: named to the kernel by descriptor, so that no character in
 /// a path and no length of it matters, and nothing that is mounted meanwhile is in the way.
-struct Layers {
+pub(super) struct Layers {
     lowers: Vec<OwnedFd>,
     upper: OwnedFd,
     work: OwnedFd,
 }
 
 impl Layers {
-    fn open(spec: &Spec) -> Result<Self> {
+    pub(super) fn open(spec: &Spec) -> Result<Self> {
         let lowers = spec.lowers.iter().map(|lower| open_folder(lower));
         Ok(Layers {
             lowers: lowers.collect::<Result<_>>()?,
@@ -212,7 +212,8 @@ impl Layers {
         })
     }
 
-    fn mount(&self, spec: &Spec) -> Result<()> {
+    /// Mounts them at the target; the table of mounts shows `name`.
+    pub(super) fn mount(&self, spec: &Spec, name: &str) -> Result<()> {
         let place = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
         let lowers: Vec<_> = self.lowers.iter().map(place).collect();
         // `userxattr` turns `redirect_dir` and `metacopy` off by itself, and refuses to hear of them.
@@ -225,13 +226,7 @@ impl Layers {
         let with = |more: &str| {
             let data = CString::new(format!("{options}{more}"));
             let data = data.expect("invariant: no NUL in numbers");
-            mount(
-                "overlay",
-                &spec.target,
-                "overlay",
-                MountFlags::empty(),
-                &*data,
-            )
+            mount(name, &spec.target, "overlay", MountFlags::empty(), &*data)
         };
         let done = match spec.volatile.then(|| with(",volatile")) {
             // A kernel before 5.10 does not know it.

@@ -4,22 +4,18 @@
 //! It outlives the process: a note in the upper folder's root says what it stands on, so that the next
 //! run of the same agent finds the same layers below, and its own ignored output above.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use bstr::{BStr, ByteSlice};
 use serde::{Deserialize, Serialize};
 
-use super::{Spec, Touched, Upper, What, fill, read_back};
-use crate::disk;
-use crate::git::index::StatData;
-use crate::git::tree::{Change, GITLINK, diff, lookup};
+use super::{Spec, Touched, Upper, fill, read_back};
+use crate::git::tree::Change;
 use crate::git::{ObjectId, Repository};
 use crate::layout::directory::{path_bytes, replace};
 use crate::layout::legal::check;
-use crate::layout::template::{self, Template, Written, lay_index, warm, warm::Warm};
+use crate::layout::template::{self, Template, lay_index, warm, warm::Warm};
 use crate::layout::{Error, Result};
 
 /// The format of the note that this version writes and the only one it reads.
@@ -32,11 +28,13 @@ pub(in crate::layout) const NOTE: &str = "stand.json";
 /// An overlay, not mounted: its layers are held against removal as long as this value lives.
 #[derive(Debug)]
 pub struct Stand {
-    upper: Upper,
-    template: Template,
+    pub(super) upper: Upper,
+    pub(super) template: Template,
     warm: Option<Warm>,
-    revision: ObjectId,
-    parked: bool,
+    /// The name of the template that it was laid out on.
+    pub(super) name: String,
+    pub(super) revision: ObjectId,
+    pub(super) parked: bool,
 }
 
 /// Where the directory is seen.
@@ -63,6 +61,9 @@ pub struct Place {
 struct Note {
     format: u64,
     template: String,
+    /// The template's name: with other settings, the same tree is another one.
+    #[serde(default)]
+    name: String,
     revision: String,
     warm: Option<String>,
     #[serde(default)]
@@ -99,23 +100,27 @@ impl Stand {
             }
         }
         let users = options.users.as_deref();
-        let written = fill(&upper.files(), repository, &changes, revision, users)?;
+        let place = (&*upper.files(), template.is_by_git());
+        let written = fill(place, repository, &changes, revision, users)?;
         lay_index(repository, &template, (&changes, &written), revision, index)?;
         let stand = Stand {
             upper,
+            name: template.name().to_owned(),
             template,
             warm,
             revision,
             parked: false,
         };
+        stand.note_filled(repository, written)?;
         stand.write()?;
         Ok(stand)
     }
 
-    fn write(&self) -> Result<()> {
+    pub(super) fn write(&self) -> Result<()> {
         let note = Note {
             format: FORMAT,
             template: self.template.tree().to_string(),
+            name: self.name.clone(),
             revision: self.revision.to_string(),
             warm: self.warm.as_ref().map(|warm| warm.name().to_owned()),
             parked: self.parked,
@@ -151,69 +156,6 @@ impl Stand {
         self.parked
     }
 
-    /// Takes a parked one up again for a directory with the content of the tree `revision`, and writes
-    /// that directory's index to `index`. What git ignores stays. Where the tree is another one than
-    /// when it was parked, `move_on` brings files and index from that to this one.
-    ///
-    /// # Errors
-    /// Where what is above is not the parked tree; those of `move_on`. It is worth nothing then.
-    pub fn take_up(
-        &mut self,
-        repository: &Repository,
-        revision: ObjectId,
-        index: &Path,
-        move_on: impl FnOnce(&Stand) -> Result<()>,
-    ) -> Result<()> {
-        // Killed from here on, it counts as spoilt.
-        self.parked = false;
-        self.write()?;
-        let objects = repository.objects()?;
-        let changes = diff(&objects, Some(self.template.tree()), Some(self.revision))?;
-        let files = self.upper.files();
-        let mut written = Vec::new();
-        for touched in self.touched(repository)? {
-            if !matches!(touched.what, What::File | What::Link) {
-                continue;
-            }
-            let entry = lookup(&objects, self.revision, touched.path.as_bstr())?;
-            let Some(entry) = entry.filter(|entry| !entry.is_tree()) else {
-                continue;
-            };
-            let stat = disk::stat(&files, touched.path.as_bstr())
-                .map_err(|_| spoilt(self.upper.root()))?;
-            written.push(Written {
-                path: touched.path,
-                entry,
-                stat: StatData::from(&stat),
-            });
-        }
-        let have: HashSet<&BStr> = written.iter().map(|one| one.path.as_bstr()).collect();
-        let lacks = |change: &Change| {
-            let is_file = change.new.is_some_and(|new| new.mode != GITLINK);
-            is_file && !have.contains(change.path.as_bstr())
-        };
-        if changes.iter().any(lacks) {
-            return Err(spoilt(self.upper.root()));
-        }
-        for change in &changes {
-            if let Some(entry) = change.new.filter(|new| new.mode == GITLINK) {
-                written.push(Written {
-                    path: change.path.clone(),
-                    entry,
-                    stat: StatData::default(),
-                });
-            }
-        }
-        let parts = (&changes[..], &written[..]);
-        lay_index(repository, &self.template, parts, self.revision, index)?;
-        if self.revision != revision {
-            move_on(self)?;
-            self.revision = revision;
-            self.write()?;
-        }
-        Ok(())
-    }
-
     /// The one at `root`, if there is a complete one. A warm layer that is gone is gone: it holds
     /// nothing that cannot be built again.
     ///
@@ -245,6 +187,7 @@ impl Stand {
         let upper = Upper::open(root).ok_or_else(damaged)?;
         Ok(Some(Stand {
             upper,
+            name: note.name,
             template,
             warm,
             revision: id(&note.revision)?,
@@ -311,7 +254,7 @@ impl Stand {
         }
         let admin = place.admin.strip_prefix(common).unwrap_or(&place.admin);
         let mut pointer = b"gitdir: ".to_vec();
-        pointer.extend_from_slice(path_bytes(&git.join(admin)).as_bytes());
+        pointer.extend_from_slice(path_bytes(&git.join(admin)));
         pointer.push(b'\n');
         replace(&files.join(".git"), &pointer)?;
         let fence = top.filter(|top| place.fence && *top != target);
@@ -367,8 +310,4 @@ fn above_warm(
     }
     warm.stand(root)?;
     Ok(Some(warm))
-}
-
-fn spoilt(root: &Path) -> Error {
-    Error::io("take up", root, ErrorKind::InvalidData)
 }

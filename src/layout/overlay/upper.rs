@@ -12,11 +12,11 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use super::marks;
-use crate::git::tree::{Change, Entry, GITLINK, LINK, lookup};
+use crate::git::tree::{Change, Entry, GITLINK, lookup};
 use crate::git::{ObjectId, Repository, os_str};
 use crate::layout::put::{Root, Users};
 use crate::layout::template::Written;
-use crate::layout::{Error, Result};
+use crate::layout::{Error, Result, filtered};
 
 /// One workspace's part of an overlay: `files/` above, `work/` for the kernel, `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,12 +101,14 @@ fn open_up(folder: &Path) {
 }
 
 /// Puts into the empty folder `files` what makes the template look like the tree `revision`:
-/// `changes` is their difference. Files that equal those below `users` take their time of change.
+/// `changes` is their difference. Files that equal those below `users` take their time of change. With
+/// `by_git` git writes the files, for it rewrites their content.
 ///
 /// # Errors
-/// [`Error::Tree`], [`Error::Git`] for an object that is missing, [`Error::Io`].
+/// [`Error::Tree`], [`Error::Git`] for an object that is missing, or where a filter fails,
+/// [`Error::Io`].
 pub fn fill(
-    files: &Path,
+    (files, by_git): (&Path, bool),
     repository: &Repository,
     changes: &[Change],
     revision: ObjectId,
@@ -128,22 +130,29 @@ pub fn fill(
             Gone::At(_) | Gone::Covered => {}
         }
     }
+    let new = |change: &Change| Some((change.path.clone(), change.new?));
+    let new: Vec<(BString, Entry)> = changes.iter().filter_map(new).collect();
+    for (path, _) in &new {
+        filler.parents(path.as_bstr())?;
+    }
+    if by_git {
+        let is_file = |(_, entry): &&(BString, Entry)| entry.mode != GITLINK;
+        let theirs: Vec<_> = new.iter().filter(is_file).cloned().collect();
+        filtered::write_some(repository, revision, &theirs, files)?;
+    }
     let mut written = Vec::new();
-    for change in changes {
-        let Some(entry) = change.new else { continue };
-        let path = change.path.as_bstr();
-        filler.parents(path)?;
-        let stored = match entry.mode {
-            GITLINK => Vec::new(),
-            _ => objects.blob_at(path, entry.id)?,
+    for (path, entry) in new {
+        let name = path.as_bstr();
+        let put = match entry.mode {
+            GITLINK => filler.root.put(name, entry.mode, &[], None)?,
+            _ if by_git => filler.root.found(name, users.as_ref())?,
+            _ => {
+                let bytes = objects.blob_at(name, entry.id)?;
+                filler.root.put(name, entry.mode, &bytes, users.as_ref())?
+            }
         };
-        let bytes = match entry.mode {
-            GITLINK | LINK => std::borrow::Cow::Borrowed(&stored[..]),
-            _ => repository.smudge(path, &stored)?,
-        };
-        let put = filler.root.put(path, entry.mode, &bytes, users.as_ref())?;
         written.push(Written {
-            path: change.path.clone(),
+            path,
             entry,
             stat: put.stat,
         });

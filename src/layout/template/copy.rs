@@ -64,7 +64,7 @@ pub(super) fn copy(mut from: &File, mut to: &File) -> io::Result<()> {
 
 /// Runs `job` for each number below `count` on as many threads as there are `seeds`, and gives the
 /// results in order. Each thread makes its own state of its seed. The first failure stops all.
-pub(super) fn in_parallel<D: Send, S, T: Send>(
+pub(in crate::layout) fn in_parallel<D: Send, S, T: Send>(
     seeds: Vec<D>,
     count: usize,
     start: impl Fn(D) -> Result<S> + Sync,

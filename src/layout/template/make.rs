@@ -1,6 +1,6 @@
-//! Laying out a template: by several writers, from the object database, or from a near template.
+//! Laying out a template: by several writers, from the object database, or from a near template; by
+//! git itself, where that rewrites content.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, fstat, openat};
 use super::copy::{copy, in_parallel};
 use super::{Options, Template};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
-use crate::git::tree::{Change, Entry, GITLINK, LINK, Listing, listing};
+use crate::git::tree::{Change, Entry, GITLINK, Listing, listing};
 use crate::git::{Door, ObjectId, Repository, os_str};
 use crate::layout::put::{Put, Root, Users, set_time, time_in};
 use crate::layout::{Error, Result, filtered};
@@ -25,6 +25,8 @@ const WORTH_WAITING: usize = 2000;
 pub(super) struct Made {
     pub(super) files: usize,
     pub(super) bytes: u64,
+    /// Whether git has written it.
+    pub(super) by_git: bool,
 }
 
 /// What all threads share.
@@ -33,8 +35,8 @@ struct Plan<'a> {
     root: Root,
     users: Option<Users>,
     near: Option<(Root, HashSet<&'a BStr>)>,
-    /// Whether git may write other bytes than it stores; to ask for each file costs more than to write it.
-    rewrites: bool,
+    /// Whether git has written what is not copied from the near one.
+    by_git: bool,
 }
 
 /// Fills `folder` with `files/` and `index`.
@@ -42,7 +44,7 @@ pub(super) fn make(
     repository: &Repository,
     tree: ObjectId,
     folder: &Path,
-    near: Option<&(Template, Vec<Change>)>,
+    near_one: Option<&(Template, Vec<Change>)>,
     options: &Options,
 ) -> Result<Made> {
     let listing = listing(&repository.objects()?, tree)?;
@@ -55,7 +57,7 @@ pub(super) fn make(
     for directory in listing.directories.iter().skip(1) {
         root.folder(directory.path.as_bstr())?;
     }
-    let near = match near {
+    let near = match near_one {
         Some((template, changes)) => {
             let changed = changes.iter().map(|change| change.path.as_bstr());
             Some((Root::open(&template.files())?, changed.collect()))
@@ -67,8 +69,15 @@ pub(super) fn make(
         root,
         users: options.users.as_deref().and_then(Users::open),
         near,
-        rewrites: filtered::set_everywhere(repository)? || filtered::set_in_tree(repository, tree)?,
+        by_git: match near_one {
+            // The same attributes hold in it.
+            Some((template, _)) => template.is_by_git(),
+            None => filtered::is_needed(repository, tree)?,
+        },
     };
+    if plan.by_git {
+        plan.let_git_write(repository, tree, folder)?;
+    }
     let doors = vec![repository.door(); options.threads.max(2)];
     let puts = in_parallel(
         doors,
@@ -84,30 +93,53 @@ pub(super) fn make(
     Ok(Made {
         files: puts.len(),
         bytes: puts.iter().map(|put| u64::from(put.stat.size)).sum(),
+        by_git: plan.by_git,
     })
 }
 
 impl Plan<'_> {
+    /// The near template's top, where a file of it is this one.
+    fn source_of(&self, path: &BStr, entry: Entry) -> Option<&Root> {
+        let (near, changed) = self.near.as_ref()?;
+        (entry.is_file() && !changed.contains(path)).then_some(near)
+    }
+
+    /// Lets git write what is not copied.
+    fn let_git_write(&self, repository: &Repository, tree: ObjectId, folder: &Path) -> Result<()> {
+        let files = folder.join("files");
+        if self.near.is_none() {
+            let place = (&*files, repository.git_dir());
+            let index = folder.join("index");
+            return filtered::check_out(repository, (tree, self.listing), place, &index);
+        }
+        let is_theirs = |(path, entry): &&(BString, Entry)| {
+            entry.mode != GITLINK && self.source_of(path.as_bstr(), *entry).is_none()
+        };
+        let theirs: Vec<_> = self
+            .listing
+            .files
+            .iter()
+            .filter(is_theirs)
+            .cloned()
+            .collect();
+        filtered::write_some(repository, tree, &theirs, &files)
+    }
+
     fn write(&self, repository: &Repository, path: &BString, entry: Entry) -> Result<Put> {
         let path = path.as_bstr();
-        if let Some((near, changed)) = &self.near
-            && entry.is_file()
-            && !changed.contains(path)
-        {
+        if let Some(near) = self.source_of(path, entry) {
             return self.clone_file(near, path, entry);
+        }
+        if self.by_git && entry.mode != GITLINK {
+            return self.root.found(path, self.users.as_ref());
         }
         let stored = match entry.mode {
             GITLINK => Vec::new(),
             _ => repository.objects()?.blob_at(path, entry.id)?,
         };
-        if matches!(entry.mode, GITLINK | LINK) {
-            return self.root.put(path, entry.mode, &stored, None);
-        }
-        let bytes = match self.rewrites {
-            true => repository.smudge(path, &stored)?,
-            false => Cow::Borrowed(&stored[..]),
-        };
-        self.root.put(path, entry.mode, &bytes, self.users.as_ref())
+        // Nothing rewrites it: see `by_git`.
+        self.root
+            .put(path, entry.mode, &stored, self.users.as_ref())
     }
 
     /// Copies an unchanged file; its time is the user's if the user's file is the same.

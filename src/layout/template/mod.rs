@@ -18,7 +18,7 @@ mod twin;
 mod users;
 pub mod warm;
 
-pub(in crate::layout) use copy::copy_sized;
+pub(in crate::layout) use copy::{copy_sized, in_parallel};
 pub use index::{Written, lay_index};
 pub use prune::{Info, Policy, Pruned, list, prune};
 #[cfg(target_os = "linux")]
@@ -70,6 +70,9 @@ struct Meta {
     tree: String,
     files: usize,
     bytes: u64,
+    /// Whether git wrote the files, because it rewrites their content.
+    #[serde(default)]
+    by_git: bool,
     /// The start of the machine in which it was written.
     boot: String,
 }
@@ -78,6 +81,11 @@ impl Template {
     /// The tree that it is a layout of.
     pub fn tree(&self) -> ObjectId {
         self.tree
+    }
+
+    /// Its name: the tree, and a suffix where settings change what git writes.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The layout.
@@ -101,6 +109,11 @@ impl Template {
     /// How many files it has.
     pub fn file_count(&self) -> usize {
         self.meta.files
+    }
+
+    /// Whether its files are not what is stored, or may not be: git writes those of a directory on it.
+    pub fn is_by_git(&self) -> bool {
+        self.meta.by_git
     }
 
     /// Keeps it from being removed as long as the folder `what` exists, even when nobody runs.
@@ -136,6 +149,7 @@ pub fn obtain(repository: &Repository, tree: ObjectId, options: &Options) -> Res
                 tree: tree.to_string(),
                 files: made.files,
                 bytes: made.bytes,
+                by_git: made.by_git,
                 boot: boot_id(),
             };
             let json = serde_json::to_vec(&meta).expect("invariant: plain data");
@@ -181,13 +195,11 @@ pub fn find_near(
                 false => ControlFlow::Continue(()),
             }
         });
-        // Attributes decide how other files are written, too.
-        let attributes = |change: &Change| change.path.ends_with(b".gitattributes");
-        if changes.iter().any(attributes) {
-            continue;
-        }
         // Its tree may have been collected: it serves only who knows its id.
-        if walked.is_ok() && changes.len() <= bound {
+        if walked.is_ok()
+            && changes.len() <= bound
+            && !super::filtered::rules_differ(&objects, &changes)?
+        {
             best = Some((name, id, changes));
         }
     }
@@ -238,22 +250,10 @@ fn name(repository: &Repository, tree: ObjectId) -> Result<String> {
 }
 
 fn variant(repository: &Repository) -> Result<String> {
-    let config = repository.config()?;
-    let mut said = String::new();
-    for key in ["core.autocrlf", "core.eol", "core.symlinks"] {
-        let default = if key == "core.symlinks" {
-            "true"
-        } else {
-            "false"
-        };
-        let value = config.string(key).filter(|value| value != default);
-        if let Some(value) = value {
-            said.push_str(&format!("{key}={value}\n"));
-        }
-    }
-    Ok(match said.as_str() {
-        "" => String::new(),
-        said => format!("-{:016x}", shelf::fnv(said.as_bytes())),
+    let terms = super::filtered::terms(repository)?;
+    Ok(match terms.is_empty() {
+        true => String::new(),
+        false => format!("-{}", short_name(&terms)),
     })
 }
 
@@ -292,4 +292,9 @@ fn survived(shelf: &Shelf, name: &str, meta: &Meta, format: ObjectFormat) -> boo
         let _ = replace(&mark, boot.as_bytes());
     }
     whole
+}
+
+/// A short name for something with a long one.
+pub(super) fn short_name(long: &[u8]) -> String {
+    format!("{:016x}", shelf::fnv(long))
 }

@@ -7,8 +7,7 @@ use super::{Options, Template, obtain};
 use crate::git::tree::Change;
 use crate::git::{ObjectId, Repository, Staging};
 use crate::layout::queue::threads;
-use crate::layout::{Error, Result, filtered};
-use crate::model::Refusal;
+use crate::layout::{Result, filtered};
 use crate::workspace::Store;
 
 /// The tree that the user's files make at this moment. Its objects are there afterwards, although
@@ -23,7 +22,8 @@ pub fn users_tree(store: &Store<'_>) -> Result<ObjectId> {
     Ok(base.tree)
 }
 
-/// Why a tree cannot be a template yet, if it cannot.
+/// Why the files of a tree cannot be taken from a template one by one, if they cannot: what git rewrites
+/// may look different beside other attributes, and a missing object is fetched by git alone.
 ///
 /// # Errors
 /// An object that cannot be read.
@@ -31,14 +31,12 @@ pub fn unfit(repository: &Repository, tree: ObjectId) -> Result<Option<&'static 
     if let Some(why) = unfit_repository(repository)? {
         return Ok(Some(why));
     }
-    // There are only templates of trees that passed, and near ones have the same attributes.
-    if super::find_near(repository, tree)?.is_some() {
-        return Ok(None);
-    }
-    match filtered::set_in_tree(repository, tree)? {
-        true => Ok(Some(REWRITTEN)),
-        false => Ok(None),
-    }
+    // Near ones have the same attributes.
+    let rewritten = match super::find_near(repository, tree)? {
+        Some((template, _)) => template.is_by_git(),
+        None => filtered::is_needed(repository, tree)?,
+    };
+    Ok(rewritten.then_some(REWRITTEN))
 }
 
 const REWRITTEN: &str = "git rewrites the content of some files";
@@ -64,7 +62,7 @@ pub(in crate::layout) fn ready(
 ) -> Result<Option<(Template, Vec<Change>)>> {
     match unfit_repository(repository)? {
         Some(_) => Ok(None),
-        None => super::find_near(repository, tree),
+        None => Ok(super::find_near(repository, tree)?.filter(|(near, _)| !near.is_by_git())),
     }
 }
 
@@ -88,15 +86,11 @@ pub fn warm_layer(store: &Store<'_>) -> Result<Option<Warm>> {
 /// command of an agent does not wait for them.
 ///
 /// # Errors
-/// The refusal `unsupported` for a tree that is [`unfit`]; failures of Git and of the disk.
+/// Failures of Git and of the disk.
 pub fn warm_up(store: &Store<'_>) -> Result<(Template, Option<Warm>)> {
     let repository = store.repository();
     let top = repository.require_work_dir()?;
     let tree = users_tree(store)?;
-    if let Some(why) = unfit(repository, tree)? {
-        let what = format!("there can be no template here yet: {why}");
-        return Err(Error::refused(Refusal::Unsupported, what));
-    }
     let options = Options {
         users: Some(Path::to_owned(top)),
         threads: threads(),

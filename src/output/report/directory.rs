@@ -24,6 +24,11 @@ pub fn laid_out(directory: &Directory) -> Record {
         .with("commit", directory.cut.commit)
         .with("backend", directory.backend.clone())
         .with("reason", directory.reason.clone())
+        .list(
+            "only",
+            "only",
+            directory.only.iter().map(|path| Value::from(path)),
+        )
         .flag("fresh", directory.fresh)
         .with("files", directory.stats.files)
         .maybe("replaced", directory.replaced.as_deref().map(place))
