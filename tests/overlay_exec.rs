@@ -757,3 +757,47 @@ fn where_a_mount_fails_the_command_runs_all_the_same() {
     let out = exec(&sandbox, &[], "a", "cat two").success();
     assert_eq!(out.stderr(), b"");
 }
+
+#[test]
+fn what_is_left_of_an_agent_that_is_gone_is_cleared_away() {
+    let Some(sandbox) = seeded() else { return };
+    for agent in ["a", "b", "c"] {
+        create(&sandbox, agent);
+        let _ = exec(&sandbox, &[], agent, "mkdir target; echo 12345 >target/o").success();
+    }
+    // As a version that did not know of it would have let them go.
+    for agent in ["a", "b"] {
+        for end in ["overlay", "base"] {
+            let name = format!("refs/relo/vws/{agent}/{end}");
+            sandbox.git(&["update-ref", "-d", &name]);
+        }
+    }
+    let shown = sandbox.vws(&["sweep", "--dry-run"]).success();
+    let text = String::from_utf8_lossy(shown.stdout()).into_owned();
+    assert!(text.contains("would-go leftover\n"), "{text}");
+    assert!(upper(&sandbox, "a").exists());
+    // One in which somebody runs stays.
+    let lock = sandbox.repo().join(".git/relo/locks/directories/b");
+    let mut holder = Command::new("flock")
+        .arg("--no-fork")
+        .arg(&lock)
+        .args(["sh", "-c", "echo; exec sleep 60"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = [0];
+    std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut line).unwrap();
+    let swept = sandbox.vws(&["sweep"]).success();
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let text = String::from_utf8_lossy(swept.stdout()).into_owned();
+    assert!(text.contains("removed leftover\n"), "{text}");
+    assert!(!upper(&sandbox, "a").exists() && upper(&sandbox, "c").exists());
+    let text = text
+        .split("\n\n")
+        .find(|one| one.contains("agent b"))
+        .unwrap();
+    assert!(text.contains("kept leftover\n"), "{text}");
+    let _ = sandbox.vws(&["recover"]).success();
+    assert!(!upper(&sandbox, "b").exists() && upper(&sandbox, "c").exists());
+}

@@ -87,6 +87,15 @@ pub fn recover(store: &Store<'_>, options: RecoverOptions) -> Result<Report> {
         Err(error) => return Err(error.into()),
     }
     report.adoption = layout::adopt(store)?;
+    for (agent, folder) in layout::orphans(store)? {
+        if layout::forget(store, &agent)? {
+            let fate = Fate::Cleared(folder);
+            report
+                .adoption
+                .directories
+                .push(layout::Adopted { agent, fate });
+        }
+    }
     report.broken = broken(store, &mut report.elsewhere)?;
     report.released = release_decided(store)?;
     report.mirror = store.reconcile_mirror()?;

@@ -71,7 +71,7 @@ pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
 pub use exec::{Command, ExitKind, Finished, exec};
 pub use materialize::{Options, Where, materialize, setting};
-pub use parked::forget;
+pub use parked::{forget, measure, orphans};
 pub use settle::{
     Insist, Settled, capture, close, close_standing, import, import_locked, settle, sweep_trash,
     would_be_lost,

@@ -13,8 +13,9 @@ use super::capture::{self, Captured};
 use super::directory::Places;
 use super::overlay::visible::{self, Stuck};
 use super::overlay::{At, Overlay, Place, Stand};
+use super::removal::{self, Aside};
 use super::state::{State, state};
-use super::{Directory, Error, Options, Result, materialize, overlaid, parked, settle};
+use super::{Directory, Error, Options, Result, in_use, materialize, overlaid, parked};
 use crate::git::{self, Lock, fault};
 use crate::model::{AgentId, Refusal};
 use crate::workspace::Store;
@@ -47,6 +48,8 @@ pub(super) fn lay_out(
         visible::may_mount(&relo).map_err(|why| refused(&why))?;
         overlaid::retire(store, agent)?;
     }
+    // Nobody takes a parked folder away meanwhile.
+    let _used = in_use::shared(repository, agent, git::PATIENCE)?;
     let lock = store.lock(agent)?;
     if let State::Open(directory, places) = state(store, agent)? {
         if directory.mounted {
@@ -72,14 +75,22 @@ pub(super) fn lay_out(
     let places = Places::at(repository, agent, &directory.path);
     fault::point("layout-unmounted");
     if let Err(error) = show(store, &directory, &places) {
-        // Nobody was given it.
-        let alone = super::in_use::alone(repository, agent)?;
-        let aside = settle::take_away(store, (&directory, &places), true)?;
-        drop((alone, lock));
-        settle::delete(store, &places, aside);
+        // Nobody was given it. What fails here too is an open directory without a mount.
+        let _ = take_back(store, &directory, &places);
         return Err(error);
     }
     Ok(Some(directory))
+}
+
+/// Takes a directory back that is in its place already.
+fn take_back(store: &Store<'_>, directory: &Directory, places: &Places) -> Result<()> {
+    let aside = removal::set_aside(&places.root, &directory.path)?;
+    materialize::clear(store, &directory.agent, places)?;
+    let above = parked::set_aside(store.repository(), &directory.agent)?;
+    store.refresh_mirror(&directory.agent);
+    aside.delete();
+    above.map(Aside::delete);
+    Ok(())
 }
 
 fn refused(why: &str) -> Error {

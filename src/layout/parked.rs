@@ -5,7 +5,7 @@
 //! the workspace, which is its own authority again, and what git ignores waits for the next run, so
 //! that its build is incremental. A parked one is a cache and blocks nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::directory::{Places, Record};
 #[cfg(target_os = "linux")]
@@ -81,6 +81,46 @@ pub(super) fn check_place(agent: &AgentId, places: &Places) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The upper folders of agents that have no workspace any more: whoever let those go did not know of
+/// them, or was stopped.
+///
+/// # Errors
+/// When a workspace cannot be looked for.
+pub fn orphans(store: &Store<'_>) -> Result<Vec<(AgentId, PathBuf)>> {
+    let folder = store.repository().relo_dir().join("upper");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().ok();
+        let Some(agent) = name.and_then(|name| AgentId::new(&name).ok()) else {
+            continue;
+        };
+        // Damaged, it is a workspace all the same.
+        let gone = store.find(&agent).is_ok_and(|found| found.is_none());
+        if gone && store.open_directory(&agent)?.is_none() {
+            found.push((agent, entry.path()));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// When a folder was made, in seconds since 1970, and how many bytes of files are in it.
+pub fn measure(folder: &Path) -> (i64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    let made = std::fs::symlink_metadata(folder).map_or(0, |meta| meta.mtime());
+    let (mut size, mut left) = (0, vec![folder.to_owned()]);
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => left.push(entry.path()),
+                Ok(meta) => size += meta.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    (made, size)
 }
 
 /// Removes what a workspace that is gone, or that has no more use for it, has parked; tells whether

@@ -77,6 +77,7 @@ pub fn sweep(
         sweep.packs = pack::clean_leftovers(objects, now).map_err(git::Error::from)?;
     }
     directories(store, dry_run, &mut sweep.items)?;
+    orphans(store, dry_run, &mut sweep.items)?;
     let plan = store.plan_sweep(policy, &inputs(store)?)?;
     if dry_run {
         let planned = plan.doomed.into_iter();
@@ -146,6 +147,28 @@ fn directories(store: &Store<'_>, dry_run: bool, items: &mut Vec<Item>) -> Resul
             };
         }
         items.push(item);
+    }
+    Ok(())
+}
+
+/// What commands have left to be found again by the next one, of agents that will have none.
+fn orphans(store: &Store<'_>, dry_run: bool, items: &mut Vec<Item>) -> Result<()> {
+    for (agent, folder) in layout::orphans(store)? {
+        let (made, size) = layout::measure(&folder);
+        let kept = match dry_run {
+            true => Some(Kept::DryRun),
+            false if layout::forget(store, &agent)? => None,
+            false => Some(Kept::Used),
+        };
+        items.push(Item {
+            what: "leftover",
+            name: std::os::unix::ffi::OsStrExt::as_bytes(folder.as_os_str()).into(),
+            agent: Some(agent),
+            age: store.now().saturating_sub(made).max(0),
+            size,
+            why: "its workspace is gone".to_owned(),
+            kept,
+        });
     }
     Ok(())
 }
