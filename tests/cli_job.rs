@@ -522,3 +522,52 @@ fn what_cannot_be_captured_is_told_and_kept() {
     exit: 0
     ");
 }
+
+#[test]
+fn progress_is_for_terminals_and_for_what_takes_long() {
+    let sandbox = started();
+    sandbox.git(&["config", "filter.slow.smudge", "sleep ${SLOW:-0}; cat"]);
+    sandbox.write(".gitattributes", "*.slow filter=slow\n");
+    sandbox.write("1.slow", "1\n");
+    sandbox.write("2.slow", "2\n");
+    sandbox.commit("slow ones");
+    let _ = sandbox.vws(&["overlay", "create", "a"]).success();
+    let materialize = ["materialize", "a", "--", "1.slow", "2.slow"];
+    let settle = || {
+        let _ = sandbox.vws(&["settle", "a"]).success();
+    };
+    // No terminal.
+    let out = sandbox.vws(&materialize).success();
+    assert_eq!(out.stderr(), b"");
+    settle();
+    let shown = "Laying out files: 100% (2/2), done.\n";
+    let out = sandbox.vws(&[&["materialize", "--progress"], &materialize[1..]].concat());
+    let text = String::from_utf8_lossy(out.success().stderr()).into_owned();
+    assert!(text.ends_with(shown), "{text}");
+    let out = sandbox.vws(&["settle", "--progress", "a"]).success();
+    let text = String::from_utf8_lossy(out.stderr()).into_owned();
+    assert!(text.ends_with("Removing files: 3, done.\n"), "{text}");
+    let on_terminal = |line: &str| {
+        let mut command = sandbox.command("script");
+        command.args(["-qec", line, "/dev/null"]);
+        let output = command.output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    // A second and more.
+    let line = "SLOW=0.55 git vws materialize a -- 1.slow 2.slow";
+    let Some(text) = on_terminal(line) else {
+        println!("skipped: no 'script' for a terminal");
+        return;
+    };
+    assert!(text.contains("Laying out files:  50% (1/2)\r"), "{text}");
+    assert!(
+        text.contains("Laying out files: 100% (2/2), done."),
+        "{text}"
+    );
+    // What is quick says nothing.
+    let text = on_terminal("git vws settle a").unwrap();
+    assert!(!text.contains("Removing"), "{text}");
+    let text = on_terminal(&line.replace("a --", "--no-progress a --")).unwrap();
+    assert!(!text.contains("Laying out"), "{text}");
+    settle();
+}

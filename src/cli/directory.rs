@@ -10,6 +10,7 @@ use git_vws::workspace::LeftOut;
 
 use super::args::{self, FormArgs};
 use super::exec;
+use super::progress::ProgressArgs;
 use super::report::Failure;
 use super::session::{Session, say};
 
@@ -24,6 +25,8 @@ pub(crate) struct MaterializeArgs {
     /// How it is laid out (default: relo.workspace.materialization, else auto)
     #[arg(long, value_name = "backend", value_parser = backends())]
     backend: Option<String>,
+    #[command(flatten)]
+    progress: ProgressArgs,
     /// The workspace
     #[arg(value_name = "agent")]
     agent: AgentId,
@@ -54,6 +57,8 @@ pub(crate) struct SettleArgs {
     /// Remove it with what could not be captured
     #[arg(short, long)]
     force: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
     /// The workspace
     #[arg(value_name = "agent")]
     agent: AgentId,
@@ -82,6 +87,7 @@ pub(crate) fn materialize(args: &MaterializeArgs, session: &Session) -> Result<(
         pathspecs: args::folders(&args.paths)?,
         ..options(args.backend.as_deref(), session)?
     };
+    args.progress.show(session, false);
     let laid_out = layout::materialize(&session.store(), &args.agent, &options);
     let directory = laid_out.map_err(|error| match options.backend {
         Choice::Overlay => Failure::from(error).hint_on(Refusal::Unsupported, NO_MOUNT),
@@ -111,6 +117,7 @@ pub(crate) fn capture(args: &CaptureArgs, session: &Session) -> Result<(), Failu
 
 pub(crate) fn settle(args: &SettleArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
+    args.progress.show(session, args.quiet);
     let insist = if args.force { Insist::Yes } else { Insist::No };
     let settled = layout::settle(&session.store(), &args.agent, insist)?;
     if !args.quiet {

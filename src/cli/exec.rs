@@ -14,6 +14,7 @@ use git_vws::workspace::{From, NewWorkspace};
 
 use super::args::FormArgs;
 use super::form::form;
+use super::progress::ProgressArgs;
 use super::report::Failure;
 use super::session::{self, Session, count_of, say};
 use super::{changes, directory};
@@ -27,6 +28,8 @@ struct HowArgs {
     /// Where the command sees them: at the path of the checkout or at their own
     #[arg(long, value_name = "checkout|own", value_parser = ["checkout", "own"])]
     at: Option<String>,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 #[derive(clap::Args, Debug)]
@@ -62,6 +65,7 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn exec(args: &ExecArgs, session: &Session) -> Result<ExitCode, Failure> {
+    args.how.progress.show(session, args.quiet);
     let finished = start(&args.agent, &args.command, (&args.how, false), session)?;
     let tell = |level: &str, text: &str| {
         if !args.quiet {
@@ -74,6 +78,7 @@ pub(crate) fn exec(args: &ExecArgs, session: &Session) -> Result<ExitCode, Failu
 
 pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure> {
     let mut out = session.printer(args.form.form())?;
+    args.how.progress.show(session, args.quiet);
     let (store, agent) = (session.store(), &args.agent);
     let tell = |level: &str, text: &str| {
         if !args.quiet {

@@ -22,6 +22,7 @@ mod log;
 mod manual;
 mod mcp;
 mod overlay;
+mod progress;
 mod reference;
 mod reject;
 mod report;

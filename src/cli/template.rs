@@ -5,6 +5,7 @@ use git_vws::layout::template::{self, Policy};
 use git_vws::output::report;
 
 use super::args::FormArgs;
+use super::progress::ProgressArgs;
 use super::report::Failure;
 use super::session::Session;
 
@@ -31,6 +32,11 @@ pub(crate) struct ListArgs {
 pub(crate) struct WarmArgs {
     #[command(flatten)]
     form: FormArgs,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 #[derive(clap::Args, Debug)]
@@ -63,6 +69,7 @@ fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
 
 fn warm(args: &WarmArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
+    args.progress.show(session, args.quiet);
     let (template, warm) = template::warm_up(&session.store())?;
     out.record(&report::warmed(&template, warm.as_ref()))?;
     Ok(out.finish()?)

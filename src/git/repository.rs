@@ -4,8 +4,10 @@ use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{Config, Environment, Error, GitCommand, ObjectFormat, ObjectId, Refs, Result};
+use crate::model::{Progress, Silent};
 
 mod open;
 
@@ -37,6 +39,7 @@ pub struct Repository {
     partial: OnceCell<bool>,
     /// Whether the user's index is known to hold no attribute file.
     pub(super) index_without_attributes: Cell<bool>,
+    progress: OnceCell<Arc<dyn Progress>>,
 }
 
 impl Repository {
@@ -76,6 +79,16 @@ impl Repository {
     /// The hash of the repository's objects.
     pub fn format(&self) -> ObjectFormat {
         self.format
+    }
+
+    /// Who hears how far long work is; nobody unless [`Repository::set_progress`] was called.
+    pub fn progress(&self) -> &dyn Progress {
+        self.progress.get().map_or(&Silent, |progress| &**progress)
+    }
+
+    /// Lets somebody hear of it; the first one stays.
+    pub fn set_progress(&self, progress: Arc<dyn Progress>) {
+        let _ = self.progress.set(progress);
     }
 
     /// Whether a missing object may be one that a promisor remote still has.

@@ -90,6 +90,9 @@ impl FromStr for Choice {
     }
 }
 
+/// What is told while files are written.
+pub(super) const LAYING_OUT: &str = "Laying out files";
+
 /// What shall be laid out, and where, before anything is made.
 pub(super) struct Ground<'a, 'r> {
     /// The workspaces of the repository.

@@ -10,8 +10,7 @@
 //! All files written so get the same time, a little before the layout: nothing is newer than anything else,
 //! and no entry of the index is racy (see [`crate::git::index`]).
 //!
-//! A tree that needs git's content filters is left to [`super::filtered`]; that is noticed on the
-//! way, from the `.gitattributes` that are met.
+//! A tree that needs git's filters is left to [`super::filtered`], once its `.gitattributes` is met.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -25,13 +24,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::backend::{Backend, Fit, Ground, Job};
+use super::backend::{Backend, Fit, Ground, Job, LAYING_OUT};
 use super::legal::check;
 use super::queue::{Queue, threads};
 use super::{Error, Result, Stats, copied, filtered};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
 use crate::git::tree::{self, Entry, TreeSource};
 use crate::git::{Door, ObjectFormat, ObjectId, Objects, Repository};
+use crate::model::Work;
 
 /// So many files of one folder are one piece of work.
 const CHUNK: usize = 128;
@@ -90,7 +90,9 @@ pub(super) fn times(folder: &OwnedFd) -> Result<Timestamps, Errno> {
 fn write_all(job: &Job<'_, '_>) -> Result<Option<Stats>> {
     let failed = |error: Errno| Error::io("open", job.into, error);
     let top = rustix::fs::open(job.into, FOLDER, Mode::empty()).map_err(failed)?;
+    let work = Work::start(job.repository.progress(), LAYING_OUT, None);
     let layout = Layout {
+        work: &work,
         door: job.repository.door(),
         into: job.into,
         format: job.repository.format(),
@@ -169,6 +171,7 @@ impl Made {
 }
 
 struct Layout<'a> {
+    work: &'a Work<'a>,
     /// For the threads; an open repository belongs to one.
     door: Door,
     into: &'a Path,
@@ -195,7 +198,6 @@ impl Layout<'_> {
         }
     }
 
-    /// One thread's share.
     fn work(&self, repository: &Repository) -> Made {
         let mut made = Made::default();
         let objects = match repository.objects() {
@@ -329,6 +331,7 @@ impl Layout<'_> {
             };
             written.map_err(|error| self.refused(path.as_bstr(), error))?
         };
+        self.work.step(1);
         made.entries.push(IndexEntry {
             path,
             mode: entry.mode,

@@ -12,13 +12,14 @@ use bstr::{BString, ByteSlice};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, statat, utimensat};
 use rustix::io::Errno;
 
-use super::backend::Job;
+use super::backend::{Job, LAYING_OUT};
 use super::checkout::times;
 use super::legal::check;
 use super::{Error, Result, Stats};
 use crate::git::index::{IndexEntry, IndexFile, StatData, TreeCache, write_index};
 use crate::git::tree::{self, Change, Listing};
 use crate::git::{self, ObjectId, Objects, Repository};
+use crate::model::Work;
 
 const RULES: &[u8] = b".gitattributes";
 /// Settings of the user's that would give the index a form that we do not read back, or leave
@@ -262,10 +263,12 @@ pub(super) fn lay_out(job: &Job<'_, '_>) -> Result<Stats> {
     for (path, entry) in &listing.files {
         check(path, entry.mode)?;
     }
+    let total = Some(listing.files.len() as u64);
+    let work = Work::start(job.repository.progress(), LAYING_OUT, total);
     let index = job.admin.join("index");
     let place = (job.into, job.admin);
     check_out(job.repository, (job.tree, &listing), place, &index)?;
-    let (entries, bytes) = entries(job, &listing, &index)?;
+    let (entries, bytes) = entries(job, &listing, &index, &work)?;
     let mut trees = TreeCache::new();
     for directory in listing.directories {
         trees.record(directory.path, directory.id);
@@ -294,7 +297,12 @@ fn blame(objects: &Objects<'_>, listing: &Listing, error: git::Error) -> Error {
 }
 
 /// The index entries with the stat data of what git wrote, and its size in bytes.
-fn entries(job: &Job<'_, '_>, listing: &Listing, index: &Path) -> Result<(Vec<IndexEntry>, u64)> {
+fn entries(
+    job: &Job<'_, '_>,
+    listing: &Listing,
+    index: &Path,
+    work: &Work<'_>,
+) -> Result<(Vec<IndexEntry>, u64)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let top = rustix::fs::open(job.into, flags, Mode::empty())
         .map_err(|error| Error::io("open", job.into, error))?;
@@ -304,6 +312,7 @@ fn entries(job: &Job<'_, '_>, listing: &Listing, index: &Path) -> Result<(Vec<In
     let mut bytes = 0;
     let mut entries = Vec::with_capacity(listing.files.len());
     for (path, entry) in &listing.files {
+        work.step(1);
         let place = job.into.join(git::os_str(path.as_bstr()));
         let failed = |error: Errno| Error::io("look at", &place, error);
         let mut stat = StatData::default();

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use super::queue::{Queue, threads};
 use super::{Error, Result};
 use crate::git::fault;
+use crate::model::{Progress, Silent, Work};
 
 /// Where directories go to be deleted.
 pub(super) const TRASH: &str = ".trash";
@@ -58,7 +59,13 @@ pub(super) fn set_aside(root: &Path, path: &Path) -> Result<Aside> {
 impl Aside {
     /// Deletes it; gives back where the rest is if something would not go.
     pub(super) fn delete(self) -> Option<PathBuf> {
-        let failed = delete(&self.trash, &self.name).is_err();
+        self.delete_telling(&Silent)
+    }
+
+    /// As [`Aside::delete`], and tells how far it is.
+    pub(super) fn delete_telling(self, progress: &dyn Progress) -> Option<PathBuf> {
+        let work = Work::start(progress, "Removing files", None);
+        let failed = delete_telling(&self.trash, &self.name, &work).is_err();
         failed.then(|| self.trash.join(&self.name))
     }
 }
@@ -100,6 +107,14 @@ pub(super) fn sweep(root: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// The first failure; the rest is deleted nevertheless.
 pub(super) fn delete(folder: &Path, name: impl AsRef<std::ffi::OsStr>) -> io::Result<()> {
+    delete_telling(folder, name, &Work::start(&Silent, "", None))
+}
+
+fn delete_telling(
+    folder: &Path,
+    name: impl AsRef<std::ffi::OsStr>,
+    work: &Work<'_>,
+) -> io::Result<()> {
     let name = std::os::unix::ffi::OsStrExt::as_bytes(name.as_ref()).to_vec();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let fd = rustix::fs::open(folder, flags, Mode::empty())?;
@@ -124,6 +139,7 @@ pub(super) fn delete(folder: &Path, name: impl AsRef<std::ffi::OsStr>) -> io::Re
         queue: Queue::new(first),
         trash,
         failure: Mutex::new(None),
+        work,
     };
     std::thread::scope(|scope| {
         for _ in 1..threads() {
@@ -155,13 +171,14 @@ struct Task {
     depth: usize,
 }
 
-struct Removal {
+struct Removal<'w> {
+    work: &'w Work<'w>,
     queue: Queue<Task>,
     trash: Arc<Node>,
     failure: Mutex<Option<io::Error>>,
 }
 
-impl Removal {
+impl Removal<'_> {
     fn step(&self, task: Task) {
         let fd = match open_folder(&task.parent.fd, &task.name) {
             Ok(fd) => fd,
@@ -214,7 +231,7 @@ impl Removal {
             };
             if !is_folder {
                 match unlinkat(&node.fd, &name[..], AtFlags::empty()) {
-                    Ok(()) | Err(Errno::NOENT) => {}
+                    Ok(()) | Err(Errno::NOENT) => self.work.step(1),
                     Err(error) => self.note(error),
                 }
                 continue;

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use bstr::{BStr, BString, ByteSlice};
 use rustix::fs::{AtFlags, Timestamps, statat, utimensat};
 
-use super::backend::{Backend, Fit, Ground, Job};
+use super::backend::{Backend, Fit, Ground, Job, LAYING_OUT};
 use super::checkout::times;
 use super::directory::MANIFEST;
 use super::legal::check;
@@ -21,7 +21,7 @@ use super::{Error, Result, Stats, filtered};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index, write_sparse_index};
 use crate::git::tree::{self, Entry, GITLINK};
 use crate::git::{Door, ObjectId, Repository, os_str};
-use crate::model::{AgentId, Refusal, RepoPath};
+use crate::model::{AgentId, Refusal, RepoPath, Work};
 
 /// The back end, for some files and folders.
 pub(super) struct Selected {
@@ -96,6 +96,8 @@ impl Backend for Selected {
                 }
             }
         }
+        let total = Some(wanted.len() as u64);
+        let work = Work::start(repository.progress(), LAYING_OUT, total);
         let by_git = filtered::is_needed(repository, job.tree)?;
         if by_git {
             let is_file = |(_, entry): &&(BString, Entry)| entry.mode != GITLINK;
@@ -112,9 +114,11 @@ impl Backend for Selected {
             |repository, at| {
                 let (path, entry) = &wanted[at];
                 write(repository, &root, (path.as_bstr(), *entry), by_git)?;
+                work.step(1);
                 finish(&root, path.as_bstr(), *entry, &times)
             },
         )?;
+        drop(work);
         let laid_out: Vec<IndexEntry> = wanted
             .iter()
             .zip(&puts)

@@ -278,7 +278,11 @@ pub(super) fn take_away(
 
 /// Deletes what was taken away; gives back what would not go.
 pub(super) fn delete(store: &Store<'_>, places: &Places, aside: Vec<Aside>) -> Vec<PathBuf> {
-    let mut left: Vec<PathBuf> = aside.into_iter().filter_map(Aside::delete).collect();
+    let progress = store.repository().progress();
+    let aside = aside.into_iter();
+    let mut left: Vec<PathBuf> = aside
+        .filter_map(|aside| aside.delete_telling(progress))
+        .collect();
     for more in sweep(store, places) {
         if !left.contains(&more) {
             left.push(more);

@@ -23,6 +23,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::backend::LAYING_OUT;
 use super::put::{Users, set_time, time_in, times_of};
 use super::queue::{Queue, threads};
 use super::template::{Template, copy_sized};
@@ -30,6 +31,7 @@ use super::{Error, Result, Stats};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
 use crate::git::tree::{Change, EXECUTABLE, Entry, GITLINK, LINK, Listing, listing};
 use crate::git::{self, Door, ObjectId, Repository};
+use crate::model;
 
 /// So many files of one folder are one piece of work.
 const CHUNK: usize = 128;
@@ -65,7 +67,10 @@ impl Plan<'_> {
     /// As [`super::backend::Backend::lay_out`].
     pub(super) fn fill(&self, into: &Path, index: &Path) -> Result<Stats> {
         let listing = listing(&self.repository.objects()?, self.tree)?;
-        let written = Work::new(self, &listing, into)?.run()?;
+        let total = listing.files.len() as u64;
+        let told = model::Work::start(self.repository.progress(), LAYING_OUT, Some(total));
+        let written = Work::new(self, &listing, into, &told)?.run()?;
+        drop(told);
         let mut trees = TreeCache::new();
         for directory in &listing.directories {
             trees.record(directory.path.clone(), directory.id);
@@ -112,6 +117,7 @@ enum Task {
 }
 
 struct Work<'a> {
+    told: &'a model::Work<'a>,
     by: By,
     users: Option<&'a Users>,
     times: Option<&'a Timestamps>,
@@ -133,7 +139,12 @@ struct Hand<'w> {
 }
 
 impl<'a> Work<'a> {
-    fn new(plan: &'a Plan<'a>, listing: &'a Listing, into: &'a Path) -> Result<Self> {
+    fn new(
+        plan: &'a Plan<'a>,
+        listing: &'a Listing,
+        into: &'a Path,
+        told: &'a model::Work<'a>,
+    ) -> Result<Self> {
         let mut folders: Vec<Folder> = Vec::new();
         folders.resize_with(listing.directories.len(), Folder::default);
         let number: HashMap<&BStr, usize> = listing
@@ -157,6 +168,7 @@ impl<'a> Work<'a> {
             old: Some(open(&plan.template.files())?),
         };
         Ok(Work {
+            told,
             by: plan.by,
             users: plan.users.as_ref(),
             times: plan.times.as_ref(),
@@ -230,11 +242,13 @@ impl<'a> Work<'a> {
             }
             Task::Files(pair, folder, range) => (pair, folder, range),
         };
-        for &at in &self.folders[folder].files[range] {
+        let files = &self.folders[folder].files[range];
+        for &at in files {
             let (path, entry) = &self.listing.files[at];
             let stat = self.file(&pair, path.as_bstr(), *entry, hand)?;
             hand.done.push((at, stat));
         }
+        self.told.step(files.len() as u64);
         Ok(())
     }
 

@@ -10,6 +10,7 @@
 //! - [`Revision`]: the number of a published state
 //! - [`FileMode`]: what a tree entry is
 //! - [`Refusal`]: the stable kinds of "no"
+//! - [`Progress`]: who hears how far the work is
 //! - [`json`], [`quote`]: paths in JSON and in lines
 //! - [`text`]: names made safe to print
 
@@ -17,6 +18,7 @@ pub mod agent;
 pub mod json;
 pub mod mode;
 pub mod path;
+pub mod progress;
 mod protected;
 pub mod quote;
 pub mod refusal;
@@ -27,6 +29,7 @@ pub use agent::{AgentId, AgentIdError};
 pub use json::{json_path, path_from_json};
 pub use mode::FileMode;
 pub use path::{PathError, RepoPath};
+pub use progress::{Progress, Silent, Work};
 pub use refusal::{Refusal, UnknownRefusal};
 pub use revision::{Revision, RevisionError};
 pub use text::sanitize_terminal;

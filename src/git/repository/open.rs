@@ -136,6 +136,7 @@ impl Repository {
             reftable,
             partial: OnceCell::new(),
             index_without_attributes: Cell::new(false),
+            progress: OnceCell::new(),
         };
         // libgit2 finds no loose ref in a listing where the common dir is named for it.
         if reftable || common_named || repository.has_transaction_hook()? {

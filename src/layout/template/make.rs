@@ -14,9 +14,10 @@ use super::{Options, Template};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
 use crate::git::tree::{Change, Entry, GITLINK, Listing, listing};
 use crate::git::{Door, ObjectId, Repository, os_str};
+use crate::layout::backend::LAYING_OUT;
 use crate::layout::put::{Put, Root, Users, set_time, time_in};
 use crate::layout::{Error, Result, filtered};
-use crate::model::RepoPath;
+use crate::model::{RepoPath, Work};
 
 /// So many files that git would hash again are worth waiting for the next second.
 const WORTH_WAITING: usize = 2000;
@@ -75,6 +76,8 @@ pub(super) fn make(
             None => filtered::is_needed(repository, tree)?,
         },
     };
+    let total = Some(listing.files.len() as u64);
+    let work = Work::start(repository.progress(), LAYING_OUT, total);
     if plan.by_git {
         plan.let_git_write(repository, tree, folder)?;
     }
@@ -85,9 +88,11 @@ pub(super) fn make(
         |door: Door| Ok(door.open()?),
         |repository, at| {
             let (path, entry) = &plan.listing.files[at];
+            work.step(1);
             plan.write(repository, path, *entry)
         },
     )?;
+    drop(work);
     settle_times(&puts);
     index(repository, folder, &listing, &puts)?;
     Ok(Made {

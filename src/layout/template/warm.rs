@@ -125,7 +125,13 @@ impl Warm {
         let layer = self.files();
         let selection = select::lacking(repository, &layer, into, admin)?;
         if !selection.is_empty() {
-            collect::collect(&layer, &selection, into, None, threads())?;
+            collect::collect(
+                &layer,
+                &selection,
+                into,
+                None,
+                (threads(), repository.progress()),
+            )?;
         }
         Ok(())
     }
@@ -230,7 +236,8 @@ pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm
         let threads = options.threads.max(2);
         let files = folder.join("files");
         fs::create_dir(&files).map_err(|e| Error::io("create", &files, e))?;
-        let made = collect::collect(source, &selection, &files, before, threads)?;
+        let told = (threads, repository.progress());
+        let made = collect::collect(source, &selection, &files, before, told)?;
         let meta = Meta {
             format: FORMAT,
             made: options.now,

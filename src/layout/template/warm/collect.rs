@@ -21,6 +21,7 @@ use crate::git::tree::REGULAR;
 use crate::layout::put::{Root, set_time, time_in, times_of};
 use crate::layout::template::copy::{copy, in_parallel};
 use crate::layout::{Error, Result};
+use crate::model::{Progress, Work};
 
 /// What was copied or linked.
 pub(super) struct Made {
@@ -48,7 +49,7 @@ pub(super) fn collect(
     selection: &Selection,
     into: &Path,
     before: Option<PathBuf>,
-    threads: usize,
+    (threads, progress): (usize, &dyn Progress),
 ) -> Result<Made> {
     let source = open(CWD, top.as_os_str().as_encoded_bytes().as_bstr())
         .map_err(|e| Error::io("open", top, e))?;
@@ -77,9 +78,12 @@ pub(super) fn collect(
             }
         }
     }
+    let work = Work::start(progress, "Sharing build output", Some(own.len() as u64));
     let copied = in_parallel(vec![(); threads], own.len(), Ok, |(), at| {
+        work.step(1);
         place(&source, &target, before.as_ref(), own[at])
     })?;
+    drop(work);
     for (item, path) in again {
         match linkat(
             target.fd(),
