@@ -801,3 +801,106 @@ fn what_is_left_of_an_agent_that_is_gone_is_cleared_away() {
     let _ = sandbox.vws(&["recover"]).success();
     assert!(!upper(&sandbox, "b").exists() && upper(&sandbox, "c").exists());
 }
+
+#[test]
+fn what_an_agent_built_is_shared_unless_it_failed() {
+    let Some(sandbox) = seeded() else { return };
+    for name in ["target/old", "target/gone", "target/deep/x", ".venv/v"] {
+        sandbox.write(name, format!("{name}\n"));
+    }
+    sandbox.write(".gitignore", "target/\n*.log\n.venv/\n");
+    sandbox.write("x.log", "log\n");
+    sandbox.commit("two");
+    create(&sandbox, "a");
+    let _ = exec(
+        &sandbox,
+        &[],
+        "a",
+        "test ! -e .venv; test ! -e x.log; rm target/gone; rm -r target/deep; mkdir target/deep
+         echo new >target/deep/n; echo newer >target/old; mkdir d/target; echo d >d/target/o",
+    )
+    .success();
+    let warm = |from: &str| sandbox.vws(&["template", "warm", &format!("--from={from}")]);
+    let sees = |agent: &str| {
+        create(&sandbox, agent);
+        let script = "find target d/target -type f | LC_ALL=C sort; cat target/old";
+        let out = exec(&sandbox, &[], agent, script);
+        String::from_utf8_lossy(out.stdout()).into_owned()
+    };
+    let _ = warm("a").success();
+    assert_eq!(sees("b"), "d/target/o\ntarget/deep/n\ntarget/old\nnewer\n");
+    // A command that failed, and a proposal that was rejected.
+    let _ = exec(&sandbox, &[], "a", "echo bad >target/old; exit 3");
+    insta::assert_snapshot!(warm("a"), @r"
+    --- stderr
+    fatal: the last command of workspace 'a' failed (3): its build output is not shared [unsupported]
+    exit: 128
+    ");
+    let _ = exec(&sandbox, &[], "a", "echo one >one; echo two >two").success();
+    let _ = sandbox.vws(&["propose", "a"]).success();
+    let _ = sandbox.vws(&["reject", "a", "--", "one"]).success();
+    insta::assert_snapshot!(warm("a"), @r"
+    --- stderr
+    fatal: changes of workspace 'a' were rejected: its build output is not shared [unsupported]
+    exit: 128
+    ");
+    insta::assert_snapshot!(warm("nobody"), @r"
+    --- stderr
+    fatal: 'nobody' is neither a workspace nor a folder [unsupported]
+    exit: 128
+    ");
+    insta::assert_snapshot!(warm("/"), @r"
+    --- stderr
+    fatal: '/' is no working tree of this repository [unsupported]
+    exit: 128
+    ");
+    create(&sandbox, "fresh");
+    insta::assert_snapshot!(warm("fresh"), @r"
+    --- stderr
+    fatal: workspace 'fresh' has no directory open
+    hint: 'git vws materialize fresh' makes one
+    exit: 128
+    ");
+    // An open directory, named by its path, and a worktree of the user's.
+    let laid_out = sandbox.vws(&["materialize", "--backend=checkout", "fresh"]);
+    let _ = laid_out.success();
+    sandbox.write(".relo/worktrees/fresh/target/old", "by fresh\n");
+    let _ = warm(".relo/worktrees/fresh").success();
+    assert_eq!(sees("c"), "target/old\nby fresh\n");
+    sandbox.git(&["worktree", "add", "-q", "--detach", "../other"]);
+    sandbox.write("../other/target/old", "by hand\n");
+    let _ = warm("../other").success();
+    assert_eq!(sees("d"), "target/old\nby hand\n");
+}
+
+#[test]
+fn settings_say_what_is_shared_and_when() {
+    let Some(sandbox) = seeded() else { return };
+    sandbox.write(".gitignore", "target/\n.venv/\n*.env\n");
+    for name in ["target/o", ".venv/v", "my.env", "other.env"] {
+        sandbox.write(name, format!("{name}\n"));
+    }
+    sandbox.write(".worktreeinclude", "my.env\n");
+    sandbox.commit("two");
+    let sees = |agent: &str, settings: &[&str]| {
+        create(&sandbox, agent);
+        let mut command = sandbox.command("git");
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        command.args(["vws", "exec", agent, "--", "sh", "-c"]);
+        command.arg("ls -d target/* .venv/* *.env 2>/dev/null; true");
+        let out = sandbox.outcome(command, b"").success();
+        String::from_utf8_lossy(out.stdout()).into_owned()
+    };
+    assert_eq!(sees("a", &["relo.template.warm=false"]), "");
+    assert_eq!(sees("b", &[]), "my.env\ntarget/o\n");
+    // Young enough, it is not made again, whatever it would hold now.
+    sandbox.write("target/p", "p\n");
+    let share = "relo.template.share=.venv";
+    assert_eq!(sees("c", &[share]), "my.env\ntarget/o\n");
+    let now = "relo.template.warmInterval=0";
+    let all = ".venv/v\nmy.env\ntarget/o\ntarget/p\n";
+    assert_eq!(sees("d", &[share, now]), all);
+    assert_eq!(sees("e", &["relo.template.warm=false"]), "");
+}

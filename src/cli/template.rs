@@ -1,6 +1,9 @@
 //! `git vws template`: the frozen layouts that overlays stand on.
 
+use std::ffi::OsString;
+
 use clap::Subcommand;
+use git_vws::integrate;
 use git_vws::layout::template::{self, Policy};
 use git_vws::output::report;
 
@@ -35,6 +38,9 @@ pub(crate) struct WarmArgs {
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
+    /// Take build output from a workspace or another working tree, not from here
+    #[arg(long, value_name = "dir|agent")]
+    from: Option<OsString>,
     #[command(flatten)]
     progress: ProgressArgs,
 }
@@ -70,8 +76,13 @@ fn list(args: &ListArgs, session: &Session) -> Result<(), Failure> {
 fn warm(args: &WarmArgs, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
     args.progress.show(session, args.quiet);
+    if let Some(from) = &args.from {
+        let warm = integrate::warm_from(&session.store(), from)?;
+        out.record(&report::warmed(None, warm.as_ref()))?;
+        return Ok(out.finish()?);
+    }
     let (template, warm) = template::warm_up(&session.store())?;
-    out.record(&report::warmed(&template, warm.as_ref()))?;
+    out.record(&report::warmed(Some(&template), warm.as_ref()))?;
     Ok(out.finish()?)
 }
 

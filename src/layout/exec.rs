@@ -22,7 +22,7 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
 use super::settle::{self, Settled, keep, settle_after_run};
-use super::{Directory, Error, Options, Result, in_use, materialize, processes};
+use super::{Directory, Error, Options, Result, ended, in_use, materialize, processes};
 use crate::git::PATIENCE;
 use crate::model::AgentId;
 use crate::workspace::Store;
@@ -143,6 +143,7 @@ pub fn exec(
         &directory.path,
         &relay,
     )?;
+    ended::note(store.repository(), agent, ran.status);
     drop(used);
     let stays = settle::stays(&directory.cut);
     let settled = if directory.fresh && ran.survivors == 0 && !stays {

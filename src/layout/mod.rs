@@ -35,6 +35,7 @@ mod checkout;
 mod copied;
 mod deliver;
 mod directory;
+mod ended;
 mod error;
 mod exclude;
 mod exec;

@@ -22,7 +22,7 @@ use super::removal::Aside;
 use super::settle::{self, Settled, would_be_lost};
 use super::state::{State, state};
 use super::told::told_once;
-use super::{Directory, Error, Options, Result, in_use, parked, probes};
+use super::{Directory, Error, Options, Result, ended, in_use, parked, probes};
 use crate::git::{self, Lock, Repository};
 use crate::model::{AgentId, Refusal};
 use crate::workspace::Store;
@@ -105,6 +105,7 @@ pub(super) fn exec(
             return refuse(why);
         }
     };
+    ended::note(repository, agent, ran.status);
     let end = match (ran.survivors, options.settle) {
         (0, true) => End::Remove,
         (0, false) => End::Park,

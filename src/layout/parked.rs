@@ -139,6 +139,7 @@ pub fn forget(store: &Store<'_>, agent: &AgentId) -> Result<bool> {
     if store.open_directory(agent)?.is_some() {
         return Ok(false);
     }
+    super::ended::forget(store.repository(), agent);
     let aside = set_aside(store.repository(), agent)?;
     Ok(aside.map(Aside::delete).is_some())
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 /// What the attribute of a folder says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opacity {
+pub(in crate::layout) enum Opacity {
     /// It is merged with the folder below.
     Merged,
     /// As [`Opacity::Merged`], and empty files in it may be whiteouts.
@@ -26,7 +26,7 @@ pub(super) enum Opacity {
 const PREFIXES: [&str; 2] = ["user.overlay", "trusted.overlay"];
 
 /// What an open folder of the upper layer says about the one below.
-pub(super) fn opacity(folder: &OwnedFd) -> Result<Opacity, Errno> {
+pub(in crate::layout) fn opacity(folder: &OwnedFd) -> Result<Opacity, Errno> {
     for prefix in PREFIXES {
         match attribute(folder, &format!("{prefix}.opaque"))? {
             Some(b'y') => return Ok(Opacity::Opaque),
@@ -51,7 +51,7 @@ fn attribute(file: &OwnedFd, name: &str) -> Result<Option<u8>, Errno> {
 }
 
 /// Whether an entry of a folder of the upper layer hides the name below.
-pub(super) fn is_whiteout(
+pub(in crate::layout) fn is_whiteout(
     folder: &OwnedFd,
     name: &BStr,
     stat: &Stat,

@@ -24,7 +24,7 @@
 //! - `redirect_dir` and `metacopy` are off: with them a folder above would hold less than it shows.
 
 mod backend;
-mod marks;
+pub(super) mod marks;
 mod merged;
 mod namespace;
 mod probe;

@@ -11,6 +11,7 @@
 mod copy;
 mod index;
 mod make;
+mod origin;
 mod prune;
 mod shelf;
 #[cfg(target_os = "linux")]
@@ -20,6 +21,7 @@ pub mod warm;
 
 pub(in crate::layout) use copy::{copy_sized, in_parallel};
 pub use index::{Written, lay_index};
+pub use origin::{warm_from_agent, warm_from_tree};
 pub use prune::{Info, Policy, Pruned, list, prune};
 #[cfg(target_os = "linux")]
 pub(super) use twin::twin;

@@ -53,8 +53,20 @@ pub struct Options {
     pub threads: usize,
     /// Whether to make a new one even if the last is young enough.
     pub force: bool,
-    /// Another directory to take the output from, with its git dir, instead of the checkout.
-    pub from: Option<(PathBuf, PathBuf)>,
+    /// Where the output is taken from.
+    pub from: Origin,
+}
+
+/// Where build output is taken from.
+#[derive(Clone, Debug, Default)]
+pub enum Origin {
+    /// The user's checkout.
+    #[default]
+    Checkout,
+    /// Another directory of the repository, and its git dir.
+    Directory(PathBuf, PathBuf),
+    /// These folders of an overlay's layers, the upper one first.
+    Layers(Vec<PathBuf>, Vec<BString>),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,7 +138,7 @@ impl Warm {
         let selection = select::lacking(repository, &layer, into, admin)?;
         if !selection.is_empty() {
             collect::collect(
-                &layer,
+                &[layer],
                 &selection,
                 into,
                 None,
@@ -220,7 +232,7 @@ pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm
     if !is_due(repository, options)? {
         return Ok(held);
     }
-    let selection = select::select(repository, options.from.as_ref())?;
+    let selection = select::select(repository, &options.from)?;
     if selection.is_empty() {
         // To look again costs a walk of the checkout.
         let note = nothing(&shelf, &key);
@@ -230,14 +242,18 @@ pub fn refresh(repository: &Repository, options: &Options) -> Result<Option<Warm
         return Ok(held);
     }
     let next = last.map_or(1, |last| last + 1);
-    let source = options.from.as_ref().map_or(top, |(top, _)| top);
+    let sources = match &options.from {
+        Origin::Checkout => vec![top.to_owned()],
+        Origin::Directory(top, _) => vec![top.clone()],
+        Origin::Layers(layers, _) => layers.clone(),
+    };
     let before = held.as_ref().map(Warm::files);
     let there = shelf.make(&name(&key, next), held.is_none(), |folder| {
         let threads = options.threads.max(2);
         let files = folder.join("files");
         fs::create_dir(&files).map_err(|e| Error::io("create", &files, e))?;
         let told = (threads, repository.progress());
-        let made = collect::collect(source, &selection, &files, before, told)?;
+        let made = collect::collect(&sources, &selection, &files, before, told)?;
         let meta = Meta {
             format: FORMAT,
             made: options.now,

@@ -45,11 +45,19 @@ pub fn template(info: &Info) -> Record {
         .with("last-used", info.last_used)
 }
 
-/// What was made so that the first command of an agent does not wait for it.
-pub fn warmed(template: &Template, warm: Option<&Warm>) -> Record {
+/// What was made so that the first command of an agent does not wait for it; without a template, what
+/// was shared of somebody else's build output.
+pub fn warmed(template: Option<&Template>, warm: Option<&Warm>) -> Record {
+    let tree = match template {
+        Some(template) => Some(template.tree()),
+        None => warm.and_then(Warm::tree),
+    };
     Record::new()
-        .with("tree", template.tree())
-        .with("files", template.file_count() as u64)
+        .maybe("tree", tree)
+        .maybe(
+            "files",
+            template.map(|template| template.file_count() as u64),
+        )
         .maybe("warm", warm.map(|warm| warm.name().to_owned()))
 }
 

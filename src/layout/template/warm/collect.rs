@@ -3,7 +3,7 @@
 //! The user may be building meanwhile: what vanishes is left out, what changes is copied as it is
 //! found, with the time that it had before, so that a build tool sees a mismatch rather than a match.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub(super) struct Made {
 struct Item {
     path: BString,
     stat: Stat,
+    /// Of which source it is.
+    layer: usize,
 }
 
 #[derive(Default)]
@@ -42,18 +44,21 @@ struct Found {
     folders: Vec<Item>,
 }
 
-/// Copies the selection below `top` to the folder `into`, which has nothing of it yet. Files that are as they were in `before`,
-/// the last layer, are linked.
+/// Copies the selection to the folder `into`, which has nothing of it yet, from one folder or from those of
+/// an overlay, the upper one first. Files that are as they were in `before`, the last layer, are linked.
 pub(super) fn collect(
-    top: &Path,
+    tops: &[PathBuf],
     selection: &Selection,
     into: &Path,
     before: Option<PathBuf>,
     (threads, progress): (usize, &dyn Progress),
 ) -> Result<Made> {
-    let source = open(CWD, top.as_os_str().as_encoded_bytes().as_bstr())
-        .map_err(|e| Error::io("open", top, e))?;
-    let found = find(&source, selection)?;
+    let open_top = |top: &PathBuf| {
+        let opened = open(CWD, top.as_os_str().as_encoded_bytes().as_bstr());
+        opened.map_err(|e| Error::io("open", top, e))
+    };
+    let sources = tops.iter().map(open_top).collect::<Result<Vec<_>>>()?;
+    let found = find(&sources, selection)?;
     let target = Root::open(into)?;
     for path in selection.folders.iter().chain(&selection.files) {
         for end in path.find_iter("/") {
@@ -81,7 +86,7 @@ pub(super) fn collect(
     let work = Work::start(progress, "Sharing build output", Some(own.len() as u64));
     let copied = in_parallel(vec![(); threads], own.len(), Ok, |(), at| {
         work.step(1);
-        place(&source, &target, before.as_ref(), own[at])
+        place(&sources[own[at].layer], &target, before.as_ref(), own[at])
     })?;
     drop(work);
     for (item, path) in again {
@@ -106,55 +111,131 @@ pub(super) fn collect(
     })
 }
 
-fn find(source: &OwnedFd, selection: &Selection) -> Result<Found> {
+fn find(sources: &[OwnedFd], selection: &Selection) -> Result<Found> {
     let mut found = Found::default();
     for path in selection.folders.iter().chain(&selection.files) {
-        let mut path = path.clone();
-        let name = path.clone();
-        visit(source, name.as_bstr(), &mut path, &mut found)
-            .map_err(|e| Error::io("read", os_str(path.as_bstr()), e))?;
+        let failed = |e: Errno| Error::io("read", os_str(path.as_bstr()), e);
+        let again = sources.iter().map(|top| open(top, ".".into()));
+        let tops = again
+            .collect::<rustix::io::Result<Vec<_>>>()
+            .map_err(failed)?;
+        let mut here: Vec<Layer> = tops.into_iter().enumerate().collect();
+        let (above, name) = match path.rsplit_once_str("/") {
+            Some((above, name)) => (above, name),
+            None => (&b""[..], &path[..]),
+        };
+        for part in above.split_str("/").filter(|part| !part.is_empty()) {
+            here = look(&here, part.as_bstr()).map_err(failed)?.folders;
+        }
+        let mut at = path.clone();
+        visit(&here, name.as_bstr(), &mut at, &mut found).map_err(failed)?;
     }
     Ok(found)
 }
 
-/// Lists an entry of an open folder and what is below; what may not be read is left out.
+/// An open folder, and of which source it is.
+type Layer = (usize, OwnedFd);
+
+/// What one name is.
+#[derive(Default)]
+struct Seen {
+    /// The file or link, or the topmost folder.
+    top: Option<(usize, Stat)>,
+    /// The folders that make one folder.
+    folders: Vec<Layer>,
+}
+
+/// Looks for a name in the folders that make one; what may not be read is left out.
+fn look(parents: &[Layer], name: &BStr) -> rustix::io::Result<Seen> {
+    let mut seen = Seen::default();
+    for (layer, parent) in parents {
+        let stat = match statat(parent, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            stat => stat?,
+        };
+        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if is_folder {
+            let folder = match open(parent, name) {
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => break,
+                folder => folder?,
+            };
+            seen.top.get_or_insert((*layer, stat));
+            let hides = parents.len() > 1 && is_opaque(&folder)?;
+            seen.folders.push((*layer, folder));
+            if hides {
+                break;
+            }
+            continue;
+        }
+        let gone = parents.len() > 1 && hides(parent, name, &stat)?;
+        if seen.folders.is_empty() && !gone {
+            seen.top = Some((*layer, stat));
+        }
+        break;
+    }
+    Ok(seen)
+}
+
+#[cfg(target_os = "linux")]
+fn is_opaque(folder: &OwnedFd) -> rustix::io::Result<bool> {
+    use crate::layout::overlay::marks::{Opacity, opacity};
+    Ok(opacity(folder)? == Opacity::Opaque)
+}
+
+#[cfg(target_os = "linux")]
+fn hides(parent: &OwnedFd, name: &BStr, stat: &Stat) -> rustix::io::Result<bool> {
+    use crate::layout::overlay::marks::{is_whiteout, opacity};
+    is_whiteout(parent, name, stat, opacity(parent)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_opaque(_: &OwnedFd) -> rustix::io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn hides(_: &OwnedFd, _: &BStr, _: &Stat) -> rustix::io::Result<bool> {
+    Ok(false)
+}
+
+/// Lists a name and what is below it.
 fn visit(
-    parent: &OwnedFd,
+    parents: &[Layer],
     name: &BStr,
     path: &mut BString,
     found: &mut Found,
 ) -> rustix::io::Result<()> {
-    let stat = match statat(parent, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => return Ok(()),
-        stat => stat?,
+    let seen = look(parents, name)?;
+    let Some((layer, stat)) = seen.top else {
+        return Ok(());
     };
     let item = Item {
         path: path.clone(),
         stat,
+        layer,
     };
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile | FileType::Symlink => found.items.push(item),
-        FileType::Directory => {
-            let folder = match open(parent, name) {
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP) => return Ok(()),
-                folder => folder?,
-            };
-            found.folders.push(item);
-            let length = path.len();
-            for entry in Dir::read_from(&folder)? {
-                let entry = entry?;
-                let name = entry.file_name().to_bytes();
-                // A repository inside would be one in every directory, with the user's own state.
-                if matches!(name, b"." | b".." | b".git") {
-                    continue;
-                }
-                path.push(b'/');
-                path.extend_from_slice(name);
-                visit(&folder, name.as_bstr(), path, found)?;
-                path.truncate(length);
+        FileType::Directory => found.folders.push(item),
+        _ => {}
+    }
+    let mut names = BTreeSet::new();
+    for (_, folder) in &seen.folders {
+        for entry in Dir::read_from(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            // A repository inside would be one in every directory, with the user's own state.
+            if !matches!(name, b"." | b".." | b".git") {
+                names.insert(BString::from(name));
             }
         }
-        _ => {}
+    }
+    let length = path.len();
+    for name in names {
+        path.push(b'/');
+        path.extend_from_slice(&name);
+        visit(&seen.folders, name.as_bstr(), path, found)?;
+        path.truncate(length);
     }
     Ok(())
 }

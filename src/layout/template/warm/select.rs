@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::Origin;
 use crate::git::{GitCommand, Repository, os_str};
 use crate::layout::directory::path_bytes;
 use crate::layout::{Error, Result};
@@ -29,18 +30,23 @@ impl Selection {
     }
 }
 
-/// Asks git what it ignores in the checkout, or in another directory of the repository.
-pub(super) fn select(
-    repository: &Repository,
-    from: Option<&(PathBuf, PathBuf)>,
-) -> Result<Selection> {
+/// Asks git what it ignores in the checkout, or in another directory of the repository; of the layers of an
+/// overlay that is known.
+pub(super) fn select(repository: &Repository, from: &Origin) -> Result<Selection> {
+    let shared = repository.config()?.all("relo.template.share");
+    if let Origin::Layers(_, folders) = from {
+        let is_shared = |folder: &&BString| is_shared(folder.as_bstr(), &shared);
+        return Ok(Selection {
+            folders: folders.iter().filter(is_shared).cloned().collect(),
+            files: Vec::new(),
+        });
+    }
     let git = || -> GitCommand<'_> {
         match from {
-            Some((top, admin)) => repository.git().in_directory(top, admin),
-            None => repository.git().users_index(),
+            Origin::Directory(top, admin) => repository.git().in_directory(top, admin),
+            _ => repository.git().users_index(),
         }
     };
-    let shared = repository.config()?.all("relo.template.share");
     let list = git()
         .args(["ls-files", "--others", "--ignored", "--exclude-standard"])
         .args(["--directory", "-z"])
@@ -55,7 +61,10 @@ pub(super) fn select(
             selection.folders.push(folder.into());
         }
     }
-    let top = from.map_or(repository.work_dir(), |(top, _)| Some(top));
+    let top = match from {
+        Origin::Directory(top, _) => Some(top.as_path()),
+        _ => repository.work_dir(),
+    };
     let include = top.map(|top| top.join(INCLUDE));
     if let Some(include) = include.filter(|file| file.is_file()) {
         let mut option = std::ffi::OsString::from("--exclude-from=");
