@@ -267,3 +267,77 @@ fn who_may_not_mount_is_told_what_to_do() {
     let refs = sandbox.git_text(&["for-each-ref", "refs/relo/vws/a/exec"]);
     assert_eq!(refs, "");
 }
+
+/// The points that a command passes.
+fn points(sandbox: &Sandbox, args: &[&str]) -> Vec<String> {
+    let trace = sandbox.root().join("trace");
+    let _ = fs::remove_file(&trace);
+    let mut command = sandbox.command(common::BINARY);
+    let armed = format!("trace:{}", trace.display());
+    command.args(args).env("GIT_VWS_FAULT", armed);
+    let _ = sandbox.outcome(command, b"").success();
+    let text = fs::read_to_string(trace).unwrap();
+    let mut points: Vec<String> = text.lines().map(str::to_owned).collect();
+    points.sort_unstable();
+    points.dedup();
+    // The others are those of every directory.
+    let own = [
+        "layout-placed",
+        "layout-unmounted",
+        "settle-unmounted",
+        "settle-aside",
+        "settle-unmarked",
+    ];
+    if std::env::var_os("GIT_VWS_TEST_LONG").is_none() {
+        points.retain(|point| own.contains(&point.as_str()));
+    }
+    points
+}
+
+fn kill_at(sandbox: &Sandbox, point: &str, args: &[&str]) {
+    let mut command = sandbox.command(common::BINARY);
+    command.args(args).env("GIT_VWS_FAULT", point);
+    let killed = sandbox.outcome(command, b"");
+    assert_eq!(killed.code(), None, "{point}: {killed}");
+}
+
+#[test]
+fn killed_at_every_point_it_is_taken_in_hand_again() {
+    let Some((sandbox, mount)) = opened() else {
+        return;
+    };
+    let settle = ["settle", "a"];
+    let lay_out = ["materialize", "--backend=overlay", "a"];
+    let expected = "M\tf\n";
+    fs::write(mount.path("f"), "new\n").unwrap();
+    let at_settle = points(&sandbox, &settle);
+    assert!(at_settle.contains(&"settle-unmounted".to_owned()));
+    let at_layout = points(&sandbox, &lay_out);
+    assert!(at_layout.contains(&"layout-unmounted".to_owned()));
+    for point in &at_layout {
+        let _ = sandbox.vws(&settle).success();
+        kill_at(&sandbox, point, &lay_out);
+        assert_eq!(diff(&sandbox), expected, "{point}");
+        let _ = sandbox.vws(&lay_out).success();
+        assert!(mount.is_there(), "{point}");
+        assert_eq!(fs::read(mount.path("f")).unwrap(), b"new\n", "{point}");
+    }
+    for (at, point) in at_settle.iter().enumerate() {
+        let _ = sandbox.vws(&lay_out).success();
+        let name = format!("n{at}");
+        fs::write(mount.path(&name), "n\n").unwrap();
+        kill_at(&sandbox, point, &settle);
+        // Whoever comes next: a recovery, a reader, or somebody who wants it again.
+        match at % 3 {
+            0 => drop(sandbox.vws(&["recover"]).success()),
+            1 => drop(diff(&sandbox)),
+            _ => drop(sandbox.vws(&lay_out).success()),
+        }
+        let shown = diff(&sandbox);
+        assert!(shown.contains(&format!("A\t{name}\n")), "{point}: {shown}");
+    }
+    let _ = sandbox.vws(&["recover"]);
+    let _ = sandbox.vws(&settle);
+    assert!(!mount.is_there());
+    assert!(diff(&sandbox).starts_with(expected));
+}

@@ -79,6 +79,8 @@ impl Laid {
             path,
             cut,
             backend: "checkout".to_owned(),
+            mounted: false,
+            only: Vec::new(),
             reason: String::new(),
             fallback: None,
             mounted: false,
