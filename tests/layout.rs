@@ -689,7 +689,8 @@ fn what_is_not_built_is_refused() {
         assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
     }
     let options = Options {
-        pathspecs: vec![git_vws::model::RepoPath::new("sub").unwrap()],
+        backend: Choice::Overlay,
+        pathspecs: vec![git_vws::model::RepoPath::new("plain.txt").unwrap()],
         ..Options::default()
     };
     let refused = layout::materialize(&store, &agent, &options).unwrap_err();

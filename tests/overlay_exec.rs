@@ -904,3 +904,25 @@ fn settings_say_what_is_shared_and_when() {
     assert_eq!(sees("d", &[share, now]), all);
     assert_eq!(sees("e", &["relo.template.warm=false"]), "");
 }
+
+#[test]
+fn the_path_of_the_checkout_is_refused_where_there_is_no_overlay() {
+    let Some(sandbox) = seeded() else { return };
+    create(&sandbox, "a");
+    let out = exec(&sandbox, &["--at=checkout"], "a", "pwd").success();
+    assert_eq!(
+        out.stdout(),
+        format!("{}\n", sandbox.repo().display()).as_bytes()
+    );
+    let out = exec(&sandbox, &["--at=own"], "a", "pwd").success();
+    assert!(out.stdout().ends_with(b"/.relo/worktrees/a\n"), "{out}");
+    let _ = sandbox
+        .vws(&["materialize", "--backend=checkout", "a"])
+        .success();
+    insta::assert_snapshot!(exec(&sandbox, &["--at=checkout"], "a", "touch x"), @r"
+    --- stderr
+    fatal: only an overlay of the command's own is seen at the path of the checkout [unsupported]
+    exit: 125
+    ");
+    assert!(!sandbox.repo().join("x").exists());
+}

@@ -21,10 +21,11 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
+use super::materialize::Where;
 use super::settle::{self, Settled, keep, settle_after_run};
 use super::{Directory, Error, Options, Result, ended, in_use, materialize, processes};
 use crate::git::PATIENCE;
-use crate::model::AgentId;
+use crate::model::{AgentId, Refusal};
 use crate::workspace::Store;
 
 /// The caller's variables that the command does not get: they would take git elsewhere.
@@ -116,7 +117,8 @@ pub struct Finished {
 /// behind is recognised by being ours.
 ///
 /// # Errors
-/// As [`materialize()`]; the refusal `locked` while another command has the overlay of the workspace;
+/// As [`materialize()`]; the refusals `locked` while another command has the overlay of the workspace, and
+/// `unsupported` where it was to be seen at the path of the checkout and there is no overlay;
 /// [`Error::Command`] when the command cannot be followed. What goes wrong after
 /// it has run is in [`Finished`].
 pub fn exec(
@@ -131,7 +133,14 @@ pub fn exec(
         super::overlaid::Outcome::Not(why) => why,
     };
     #[cfg(not(target_os = "linux"))]
-    let fallback = None;
+    let fallback: Option<String> = None;
+    if options.at == Where::Checkout {
+        let why = fallback.map(|why| format!(": {why}")).unwrap_or_default();
+        let what = format!(
+            "only an overlay of the command's own is seen at the path of the checkout{why}"
+        );
+        return Err(Error::refused(Refusal::Unsupported, what));
+    }
     #[cfg(target_os = "linux")]
     super::overlaid::retire(store, agent)?;
     let used = in_use::shared(store.repository(), agent, PATIENCE)?;
