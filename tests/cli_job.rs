@@ -1,6 +1,6 @@
 //! The job through `git vws`: a directory for a tool, a command in it, and the decisions; every record
 //! and refusal of those commands.
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
 mod common;
 

@@ -146,7 +146,7 @@ fn set_in_tree(repository: &Repository, tree: ObjectId) -> Result<bool> {
 
 /// Whether it is the path of an attributes file.
 fn is_rules(path: &[u8]) -> bool {
-    path.rsplit_str("/").next() == Some(&RULES[..])
+    path.rsplit_str("/").next() == Some(RULES)
 }
 
 /// Whether these changes of a tree may change how git writes files that they do not name.

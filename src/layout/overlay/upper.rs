@@ -14,9 +14,11 @@ use rustix::io::Errno;
 use super::marks;
 use crate::git::tree::{Change, Entry, GITLINK, lookup};
 use crate::git::{ObjectId, Repository, os_str};
+use crate::layout::backend::LAYING_OUT;
 use crate::layout::put::{Root, Users};
 use crate::layout::template::Written;
 use crate::layout::{Error, Result, filtered};
+use crate::model::Work;
 
 /// One workspace's part of an overlay: `files/` above, `work/` for the kernel, `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +137,8 @@ pub fn fill(
     for (path, _) in &new {
         filler.parents(path.as_bstr())?;
     }
+    let total = Some(new.len() as u64);
+    let work = Work::start(repository.progress(), LAYING_OUT, total);
     if by_git {
         let is_file = |(_, entry): &&(BString, Entry)| entry.mode != GITLINK;
         let theirs: Vec<_> = new.iter().filter(is_file).cloned().collect();
@@ -142,6 +146,7 @@ pub fn fill(
     }
     let mut written = Vec::new();
     for (path, entry) in new {
+        work.step(1);
         let name = path.as_bstr();
         let put = match entry.mode {
             GITLINK => filler.root.put(name, entry.mode, &[], None)?,

@@ -1,6 +1,6 @@
 //! Build output of an agent, or of another working tree, as the next warm layer.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bstr::BString;
 
@@ -96,12 +96,7 @@ fn left_for_the_next(repository: &Repository, agent: &AgentId) -> Result<Option<
         .collect();
     let mut layers = vec![stand.upper().files()];
     if let Some(warm) = stand.warm() {
-        untracked(
-            repository,
-            tree,
-            (&warm.files(), Path::new("")),
-            &mut folders,
-        )?;
+        untracked(repository, tree, (&warm.files(), "".as_ref()), &mut folders)?;
         layers.push(warm.files());
     }
     folders.sort_unstable();
@@ -119,7 +114,7 @@ fn left_for_the_next(_: &Repository, _: &AgentId) -> Result<Option<Left>> {
 fn untracked(
     repository: &Repository,
     tree: ObjectId,
-    (layer, inside): (&Path, &Path),
+    (layer, inside): (&std::path::Path, &std::path::Path),
     folders: &mut Vec<BString>,
 ) -> Result<()> {
     use crate::git::tree::lookup;

@@ -24,11 +24,7 @@ pub fn laid_out(directory: &Directory) -> Record {
         .with("commit", directory.cut.commit)
         .with("backend", directory.backend.clone())
         .with("reason", directory.reason.clone())
-        .list(
-            "only",
-            "only",
-            directory.only.iter().map(|path| Value::from(path)),
-        )
+        .list("only", "only", directory.only.iter().map(Value::from))
         .flag("fresh", directory.fresh)
         .with("files", directory.stats.files)
         .maybe("replaced", directory.replaced.as_deref().map(place))
