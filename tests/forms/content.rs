@@ -375,13 +375,7 @@ const LIST: &str = "
 
 #[test]
 fn a_command_in_an_overlay_sees_and_makes_what_it_does_in_a_checkout() {
-    const ALWAYS: [&str; 5] = [
-        "autocrlf=true",
-        "encoding",
-        "clean and smudge",
-        "attributes deep down",
-        "info/attributes",
-    ];
+    const ALWAYS: [&str; 2] = ["attributes deep down", "info/attributes"];
     let all = std::env::var_os("GIT_VWS_TEST_LONG").is_some();
     for case in CASES {
         if !all && !ALWAYS.contains(&case.name) {
