@@ -3,7 +3,7 @@
 //!
 //! Skipped, visibly, where no such file system can be mounted.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 mod common;
 #[path = "common/volume.rs"]
