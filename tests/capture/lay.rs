@@ -83,8 +83,6 @@ impl Laid {
             only: Vec::new(),
             reason: String::new(),
             fallback: None,
-            mounted: false,
-            only: Vec::new(),
             fresh: true,
             replaced: None,
             stats: Stats::default(),
