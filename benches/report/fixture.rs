@@ -144,14 +144,22 @@ impl Repo {
             .lines()
             .filter(|name| *name != "refs/heads/main")
             .collect();
-        for name in &refs {
-            let agent = name
-                .strip_prefix("refs/relo/vws/")
-                .and_then(|rest| rest.strip_suffix("/exec"));
-            if let Some(agent) = agent {
-                rig.run(&self.top, &["vws", "settle", "--force", agent])?;
-            }
+        let of_agent = |name: &&str, last: &str| {
+            let rest = name.strip_prefix("refs/relo/vws/")?;
+            rest.strip_suffix(last).map(str::to_owned)
+        };
+        for agent in refs.iter().filter_map(|name| of_agent(name, "/exec")) {
+            rig.run(&self.top, &["vws", "settle", "--force", &agent])?;
         }
+        // Let go as its user would, so that what it had in caches goes too.
+        for agent in refs.iter().filter_map(|name| of_agent(name, "/overlay")) {
+            rig.run(&self.top, &["vws", "overlay", "dispose", "--force", &agent])?;
+        }
+        let listed = rig.run(&self.top, &["git", "for-each-ref", "--format=%(refname)"])?;
+        let refs: Vec<&str> = listed
+            .lines()
+            .filter(|name| *name != "refs/heads/main")
+            .collect();
         let worktrees = rig.run(&self.top, &["git", "worktree", "list", "--porcelain"])?;
         let worktrees = worktrees
             .lines()

@@ -165,6 +165,7 @@ fn flat(
     for (line, size) in lines.iter_mut().zip(sizes) {
         line.name = format!("{backend}, {} files", grouped(*size));
         line.bars.clear();
+        line.headline = None;
     }
     if lines.len() < 2 || lines.len() != sizes.len() {
         return None;
