@@ -303,24 +303,22 @@ impl Rig {
             text.lines().next().unwrap_or_default().trim().to_owned()
         };
         let cores = std::thread::available_parallelism().map_or(0, |n| n.get());
-        let kind = first_line(&["stat", "-f", "-c", "%T", "."]);
-        let mount = first_line(&[
-            "sh",
-            "-c",
-            "df --output=source,fstype,size -h . | tail -n 1",
-        ]);
+        let mount = ["df", "--output=fstype,source,size", "-h", "."];
+        let mount = self.run(&self.root, &mount).unwrap_or_default();
+        let mount: Vec<_> = mount
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        let kind = mount.first().copied().unwrap_or("unknown").to_owned();
+        let rest = mount.get(1..).unwrap_or_default().join(", ");
         let mut about = vec![
             (
                 "machine",
                 format!("{cores} cores, {}", first_line(&["uname", "-srm"])),
             ),
-            (
-                "file system",
-                format!(
-                    "{kind} ({})",
-                    mount.split_whitespace().collect::<Vec<_>>().join(", ")
-                ),
-            ),
+            ("file system", format!("{kind} ({rest})")),
             ("disk", self.meter.words().to_owned()),
             (
                 "git",
