@@ -81,3 +81,18 @@ fn what_is_installed_is_found() {
         assert!(path.exists(), "{}", path.display());
     }
 }
+
+#[test]
+fn its_figures_are_those_of_the_report() {
+    let report = include_str!("../docs/report.md");
+    let (_, rest) = README.split_once("<!-- report -->").unwrap();
+    let (figures, _) = rest.split_once("<!-- /report -->").unwrap();
+    let rows: Vec<_> = figures
+        .lines()
+        .filter(|line| line.starts_with("| "))
+        .collect();
+    assert!(rows.len() > 10, "{figures}");
+    for row in rows {
+        assert!(report.lines().any(|line| line == row), "{row}");
+    }
+}
