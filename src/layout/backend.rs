@@ -225,6 +225,6 @@ mod tests {
             assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
         }
         let last = choose(Choice::Auto).unwrap().steps.pop().unwrap();
-        assert_eq!(last.name(), "checkout");
+        assert_eq!(last.name(), "worktree");
     }
 }

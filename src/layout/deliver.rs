@@ -14,9 +14,10 @@ mod ground;
 mod job;
 mod note;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 
 use self::ground::Ground;
 use self::job::Job;
@@ -103,6 +104,8 @@ struct UnderWay<'r> {
     directory: Directory,
     trees: Trees,
     jobs: Vec<Job>,
+    /// The folders that were not there before.
+    folders: BTreeSet<BString>,
 }
 
 impl<'r> UnderWay<'r> {
@@ -117,10 +120,12 @@ impl<'r> UnderWay<'r> {
             directory,
             trees,
             jobs: Vec::new(),
+            folders: BTreeSet::new(),
         };
         let directory = under_way.directory.clone();
         let ground = Ground::new(repository, &directory, trees, staging)?;
         under_way.jobs = ground.plan()?;
+        under_way.folders = ground.new_folders(&under_way.jobs);
         let paths = under_way.jobs.iter().map(|job| job.path.clone()).collect();
         Note { trees, paths }.write(&directory)?;
         fault::point("deliver-noted");
@@ -175,6 +180,10 @@ impl Drop for UnderWay<'_> {
         let tree = WorkTree::new(&self.directory.path, true);
         for job in &self.jobs {
             tree.discard(job.spot());
+        }
+        // Those with nothing in them; in the order of paths a folder comes before those in it.
+        for folder in self.folders.iter().rev() {
+            tree.remove_folder(folder.as_bstr());
         }
         Note::remove(&self.directory);
     }

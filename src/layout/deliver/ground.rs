@@ -1,6 +1,6 @@
 //! The directory that a delivery goes to, and what stands in it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 use bstr::{BStr, BString, ByteSlice, ByteVec};
@@ -86,6 +86,19 @@ impl<'a> Ground<'a> {
             };
         }
         Ok(jobs)
+    }
+
+    /// The folders that have to be made for what comes.
+    pub(super) fn new_folders(&self, jobs: &[Job]) -> BTreeSet<BString> {
+        let come = jobs.iter().filter(|job| file(job.new).is_some());
+        let above = come.flat_map(|job| {
+            let slashes = job.path.find_iter("/");
+            slashes.map(|end| job.path[..end].as_bstr())
+        });
+        above
+            .filter(|folder| self.work.folder(folder).is_none())
+            .map(BStr::to_owned)
+            .collect()
     }
 
     /// Writes the new content beside its path.
