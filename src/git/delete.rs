@@ -13,56 +13,15 @@
 //! content from the first moment, and known as a dead process's by their inode.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
-use git2::{ErrorClass, ErrorCode};
 
+use super::held::{Failed, Held, failed};
 use super::marks::Mark;
-use super::{Expect, RefUpdate, Refs, Repository, fault};
-
-/// A lock file that goes when this is dropped.
-struct Held(PathBuf);
-
-impl Held {
-    fn take(path: PathBuf, mark: Option<&Mark>) -> Result<Held, git2::Error> {
-        let create = || {
-            let made = OpenOptions::new().write(true).create_new(true).open(&path);
-            made.map(drop)
-        };
-        // A file system may have no hard links.
-        let make = || match mark.map(|mark| fs::hard_link(mark.path(), &path)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            _ => create(),
-        };
-        let made = match (make(), path.parent()) {
-            (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(folder).map_err(|e| failed(folder, &e))?;
-                make()
-            }
-            (made, _) => made,
-        };
-        match made {
-            Ok(()) => Ok(Held(path)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(raised(ErrorCode::Locked, "locked"))
-            }
-            Err(error) => Err(failed(&path, &error)),
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-/// The deletion that failed, by its place in the list, and why.
-pub(super) type Failed = (usize, git2::Error);
+use super::{RefUpdate, Refs, Repository, fault};
 
 impl Refs<'_> {
     /// Deletes refs that hold what is expected of them, with their reflogs, in the given order; nothing
@@ -135,26 +94,6 @@ impl Refs<'_> {
             let _ = Repository::flush_dir(&folder);
         }
         Ok(())
-    }
-
-    /// Whether a ref holds what is expected of it.
-    fn check(&self, update: &RefUpdate) -> Result<(), git2::Error> {
-        let found = match self.loose(&update.name) {
-            Some(id) => Some(id),
-            None => match self.repository().raw().refname_to_id(&update.name) {
-                Ok(id) => Some(id),
-                Err(e) if e.code() == ErrorCode::NotFound => None,
-                Err(e) => return Err(e),
-            },
-        };
-        match (update.expect, found) {
-            (Expect::Is(_), None) => Err(raised(ErrorCode::NotFound, "gone")),
-            (Expect::Is(id), Some(found)) if id != found => {
-                Err(raised(ErrorCode::Modified, "moved"))
-            }
-            (Expect::Missing, Some(_)) => Err(raised(ErrorCode::Exists, "is there")),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -233,21 +172,12 @@ fn prune(root: &Path, folder: &str) -> PathBuf {
     at
 }
 
-fn raised(code: ErrorCode, message: &str) -> git2::Error {
-    git2::Error::new(code, ErrorClass::Reference, message)
-}
-
-fn failed(path: &Path, error: &io::Error) -> git2::Error {
-    let message = format!("cannot change '{}': {error}", path.display());
-    git2::Error::new(ErrorCode::GenericError, ErrorClass::Os, &message)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::git::scratch::Scratch;
-    use crate::git::{Environment, Error, ObjectFormat, ObjectId};
+    use crate::git::{Environment, Error, Expect, ObjectFormat, ObjectId};
 
     fn open(scratch: &Scratch) -> Repository {
         let variables = [

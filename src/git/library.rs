@@ -36,8 +36,6 @@ static TUNED: Once = Once::new();
 /// - Blobs and larger trees are cached.
 /// - `partialclone` and `refstorage` repositories open; their refs and missing objects go through
 ///   `git` (see [`super::refs`], [`super::objects`]).
-/// - Refs are flushed, with their directory, before and after the rename: a revision that was
-///   reported is on disk.
 pub(super) fn tune() {
     TUNED.call_once(|| {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(
@@ -46,13 +44,11 @@ pub(super) fn tune() {
         git2::opts::strict_hash_verification(false);
         // SAFETY: `Once` makes this the first use of libgit2 in the process, before any thread of
         // ours; the calls copy their arguments. Failures are out of memory at start-up: the
-        // defaults then stay, which are slower and stricter but correct, apart from the flush,
-        // whose failure cannot happen (it stores an integer).
+        // defaults then stay, which are slower and stricter but correct.
         unsafe {
             let _ = git2::opts::set_cache_object_limit(git2::ObjectType::Blob, BLOB_CACHE_LIMIT);
             let _ = git2::opts::set_cache_object_limit(git2::ObjectType::Tree, TREE_CACHE_LIMIT);
             let _ = git2::opts::set_extensions(&["partialclone", "refstorage"]);
-            libgit2_sys::git_libgit2_opts(libgit2_sys::GIT_OPT_ENABLE_FSYNC_GITDIR as _, 1);
         }
     });
 }

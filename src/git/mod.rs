@@ -21,6 +21,7 @@ mod filter;
 mod flags;
 mod forms;
 mod head;
+mod held;
 mod ignore;
 mod library;
 mod lock;
@@ -32,6 +33,7 @@ mod refs;
 mod repository;
 #[cfg(test)]
 pub(crate) mod scratch;
+mod set;
 mod stale;
 mod status;
 mod untracked;

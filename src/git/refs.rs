@@ -1,14 +1,14 @@
 //! Refs: read, listed, and moved by compare-and-swap.
 //!
 //! Two ways behind one face (see [`RefBackend`]). In process, each update is git's own lock file,
-//! flushed before the rename, with the directory flushed after it. No file-based ref store is
+//! flushed before the rename, with the directory flushed after it ([`super::set`], [`super::delete`]). No file-based ref store is
 //! all-or-nothing across refs, so [`Refs::apply`] keeps the order it is given: callers put their
 //! one commit point last. Through `git update-ref` the same list is one transaction.
 
 mod by_git;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -185,9 +185,9 @@ impl<'r> Refs<'r> {
 
     /// Carries out the steps in the given order, each under its compare-and-swap.
     ///
-    /// In process, a step that fails leaves the earlier ones done: the last step is the commit
-    /// point and the earlier ones must be harmless alone. Deletions that follow each other are cheaper
-    /// together, and none of them is done where one does not find what it expects.
+    /// In process, a step that fails may leave earlier ones done: the last step is the commit
+    /// point and the earlier ones must be harmless alone. Settings that follow each other are cheaper
+    /// together, as are deletions, and none of them is done where one does not find what it expects.
     ///
     /// # Errors
     /// [`Error::Moved`] when an expectation is not met, [`Error::Locked`] when git's lock on the
@@ -212,7 +212,7 @@ impl<'r> Refs<'r> {
                 let mark = Mark::new(&self.repository.relo_dir(), &names);
                 fault::point("refs-marked");
                 updates
-                    .chunk_by(|one, next| one.new.is_none() && next.new.is_none())
+                    .chunk_by(|one, next| one.new.is_some() == next.new.is_some())
                     .try_for_each(|steps| self.step(steps, mark.as_ref()))?;
                 fault::point("refs-done");
                 Ok(())
@@ -220,17 +220,17 @@ impl<'r> Refs<'r> {
         }
     }
 
-    /// Carries out one update, or deletions that follow each other.
+    /// Carries out updates, or deletions, that follow each other.
     fn step(&self, steps: &[RefUpdate], mark: Option<&Mark>) -> Result<()> {
         let mut attempt = 0;
         let mut done = 0;
         let lock_of = |update: &RefUpdate| self.path_of(&format!("{}.lock", update.name));
         let mut seen = None;
-        // As libgit2 leaves it when it dies: made, and not yet written.
+        // Made, and not yet written.
         fault::leaving("ref-locked", || fault::empty_file(&lock_of(&steps[0])));
         loop {
             let tried = match steps[0].new {
-                Some(new) => self.set(&steps[0], new).map_err(|error| (0, error)),
+                Some(_) => self.set(steps, &mut done),
                 None => self.delete(steps, &mut done, mark),
             };
             let (at, error) = match tried {
@@ -287,39 +287,11 @@ impl<'r> Refs<'r> {
         }
     }
 
-    fn set(&self, update: &RefUpdate, new: ObjectId) -> Result<(), git2::Error> {
-        let raw = self.repository.raw();
-        let name = update.name.as_str();
-        if update.log.is_some() {
-            raw.reference_ensure_log(name)?;
-        }
-        let message = update.log.as_deref().unwrap_or("");
-        let standing = self.lowest_folder(name);
-        match update.expect {
-            Expect::Anything => raw.reference(name, new, true, message)?,
-            Expect::Missing => raw.reference(name, new, false, message)?,
-            Expect::Is(id) => raw.reference_matching(name, new, true, id, message)?,
-        };
-        self.flush_between(name, &standing);
-        Ok(())
-    }
-
     /// The deepest folder on the way to a loose ref that is there already.
-    fn lowest_folder(&self, name: &str) -> PathBuf {
+    pub(super) fn lowest_folder(&self, name: &str) -> PathBuf {
         let mut at = self.path_of(name);
         while at.pop() && !at.is_dir() {}
         at
-    }
-
-    /// Flushes the folders in which folders for a new ref were made: from the one that stood
-    /// before down to the parent of the ref's own, which libgit2 has flushed.
-    fn flush_between(&self, name: &str, standing: &Path) {
-        let mut at = self.path_of(name);
-        at.pop();
-        while at != standing && at.pop() {
-            // A file system that cannot flush a folder has no promise to keep here.
-            let _ = Repository::flush_dir(&at);
-        }
     }
 
     pub(super) fn path_of(&self, name: &str) -> PathBuf {
