@@ -273,7 +273,7 @@ fn what_was_built_on_other_work_waits_for_it() {
     needs_parent child 2 -	c
     --- stderr
     error: cannot accept 'c' of agent 'child', which was built on 'parent/2:p' [needs_parent]
-    error: 1 of 1 change were not accepted
+    error: 1 of 1 change was not accepted
     hint: '--with-parents' accepts what they were built on with them
     exit: 1
     $ accept --dry-run --with-parents --json child
@@ -308,7 +308,7 @@ fn what_was_built_on_other_work_waits_for_it() {
     parent_rejected child 2 -	c
     --- stderr
     error: cannot accept 'c' of agent 'child', which was built on 'parent/2:p' [parent_rejected]
-    error: 1 of 1 change were not accepted
+    error: 1 of 1 change was not accepted
     hint: 'git vws rebase-onto <agent> <base> --without=<parent>' takes what they were built on out
     exit: 1
     $ reject child

@@ -446,14 +446,14 @@ fn conflicts_and_rejections() {
     clean a 2 1	"odd\tname"
     --- stderr
     error: cannot accept 'a.txt' of agent 'a' [conflict]
-    error: 1 of 3 changes were not accepted
+    error: 1 of 3 changes was not accepted
     hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
     exit: 1
     $ reject a new
     already_decided a 2	new
     --- stderr
     error: cannot reject 'new' of agent 'a' [already_decided]
-    error: 1 of 1 change were not rejected
+    error: 1 of 1 change was not rejected
     exit: 1
     $ reject --json a a.txt
     {"v":1,"agent":"a","revision":2,"path":"a.txt","refused":null,"editedSince":false}

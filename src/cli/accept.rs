@@ -196,7 +196,11 @@ fn refused(accepted: &Accepted, dry_run: bool) -> Result<(), Failure> {
     if count == 0 {
         return Ok(());
     }
-    let were = if dry_run { "would not be" } else { "were not" };
+    let were = match (dry_run, count) {
+        (true, _) => "would not be",
+        (false, 1) => "was not",
+        (false, _) => "were not",
+    };
     Err(Failure::Partial {
         what: format!("{count} of {} {were} accepted", count_of(all, "change")),
         hint: hint(accepted),

@@ -84,9 +84,10 @@ pub(crate) fn reject(args: &RejectArgs, session: &Session) -> Result<(), Failure
     if refused == 0 {
         return Ok(());
     }
+    let were = if refused == 1 { "was" } else { "were" };
     Err(Failure::Partial {
         what: format!(
-            "{refused} of {} were not rejected",
+            "{refused} of {} {were} not rejected",
             count_of(rejected.changes.len(), "change")
         ),
         hint: None,

@@ -86,9 +86,9 @@ impl Refs<'_> {
         let mut changed = BTreeSet::new();
         // The deepest first: what is above may be empty only then.
         for folder in folders.iter().rev() {
-            for top in ["", "logs"] {
-                changed.insert(prune(&root.join(top), folder));
-            }
+            changed.insert(prune(root, folder));
+            // A reflog that comes back says nothing that is not true.
+            prune(&root.join("logs"), folder);
         }
         for folder in changed {
             let _ = Repository::flush_dir(&folder);
