@@ -417,6 +417,7 @@ fn the_same_tree_is_captured_by_every_back_end() {
         ("clones on xfs", "reflink", Some("xfs")),
         ("snapshots on btrfs", "reflink", Some("btrfs")),
         ("overlay", "overlay", None),
+        ("worktree", "worktree", None),
     ];
     std::thread::scope(|scope| {
         for (name, backend, kind) in all {
