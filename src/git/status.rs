@@ -9,7 +9,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::index::IndexStamp;
 use super::oracle::Running;
-use super::untracked::Untracked;
+use super::untracked::{Moment, Untracked};
 use super::{Error, GitCommand, ObjectFormat, ObjectId, Repository, Result, tree::Entry};
 
 /// What the status says of one path.
@@ -57,7 +57,7 @@ impl StatusEntry {
     }
 
     /// Whether the index has the path, and the disk has nothing there.
-    fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         match self {
             StatusEntry::Tracked { disk, edited, .. } => *edited && disk.is_none(),
             StatusEntry::Unmerged { disk, .. } => disk.is_none(),
@@ -105,6 +105,15 @@ impl Repository {
         parse(&self.status_command(true).output()?, self.format())
     }
 
+    /// Whether the tracked paths that are gone were so when the look at the names began.
+    fn were_gone(&self, begun: Option<Moment>, entries: &[StatusEntry]) -> Result<bool> {
+        let top = self.require_work_dir()?;
+        let gone = entries.iter().filter(|entry| entry.is_gone());
+        let mut gone = gone.map(StatusEntry::path).peekable();
+        let none = gone.peek().is_none();
+        Ok(none || begun.is_some_and(|begun| begun.found_missing(top, gone)))
+    }
+
     fn status_command(&self, untracked: bool) -> GitCommand<'_> {
         let untracked = match untracked {
             true => "--untracked-files=all",
@@ -127,12 +136,13 @@ impl StatusRun<'_> {
     /// is never an empty answer.
     pub fn finish(self, not_of_interest: impl Fn(&BStr) -> bool) -> Result<Vec<StatusEntry>> {
         let (repository, format) = (self.repository, self.repository.format());
+        let begun = self.stamp.and_then(|_| Moment::now(repository));
         let mut others = match &self.stamp {
             Some(_) => repository.untracked(&self.index, &not_of_interest)?,
             None => Untracked::default(),
         };
         let mut entries = parse(&self.tracked.finish()?.checked()?, format)?;
-        if self.stamp.is_some() && entries.iter().any(StatusEntry::is_gone) {
+        if self.stamp.is_some() && !repository.were_gone(begun, &entries)? {
             // Moved perhaps, after the names in its new folder were listed and before git looked for
             // it in the old one: then it would be in neither answer.
             others = repository.untracked_since(&self.index, &not_of_interest, others)?;

@@ -16,6 +16,10 @@ use rustix::io::Errno;
 use super::index::TrackedNames;
 use super::{Repository, Result};
 
+mod moment;
+
+pub(super) use moment::Moment;
+
 /// Git compares each name that it meets with each path that it was given.
 const MOST_PATHS: usize = 32;
 /// Room for what one call lists of a folder.

@@ -237,3 +237,90 @@ fn an_index_that_moves_under_the_look_is_read_in_one() {
     assert_eq!(found, repository.status_in_one().unwrap());
     assert!(found.iter().any(|entry| entry.path() == "late"));
 }
+
+/// The repository with a `git` that notes its commands in `.git/asked`, and begins a `status` only when there
+/// is a file `.git/go`.
+fn slowed(scratch: &Scratch) -> Repository {
+    let bin = scratch.top().join(".git/bin");
+    std::fs::create_dir(&bin).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let text = format!(
+        "#!/bin/sh\nPATH='{path}'\nhere='{}'\necho \" $* \" >>\"$here/asked\"\n\
+         case \" $* \" in *' status '*) while test ! -e \"$here/go\"; do sleep 0.01; done ;; esac\n\
+         exec git \"$@\"\n",
+        scratch.top().join(".git").display()
+    );
+    let program = bin.join("git");
+    std::fs::write(&program, text).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let mut environment = open(scratch).environment().clone();
+    let slow = format!("{}:{path}", bin.display());
+    environment.variables.insert("PATH".into(), slow.into());
+    Repository::open_at(scratch.top(), environment).unwrap()
+}
+
+/// What is found where `meanwhile` happens after the names were listed and before git looks at what is
+/// tracked, and how often git was asked about strangers.
+fn with_meanwhile(scratch: &Scratch, meanwhile: impl Fn()) -> (Vec<StatusEntry>, usize) {
+    let repository = slowed(scratch);
+    let go = scratch.top().join(".git/go");
+    let begun = repository.begin_status().unwrap();
+    let found = begun.finish(|_| {
+        // The first stranger is held against this when all are known.
+        if !go.exists() {
+            meanwhile();
+            std::fs::write(&go, "").unwrap();
+        }
+        false
+    });
+    let asked = std::fs::read_to_string(scratch.top().join(".git/asked")).unwrap();
+    let asked = asked.lines().filter(|line| line.contains(" ls-files "));
+    (found.unwrap(), asked.count())
+}
+
+/// A tree with a stranger in it, which was last touched some ticks of the clock ago.
+fn settled(gone: &[&str]) -> Scratch {
+    let scratch = Scratch::new(ObjectFormat::Sha1);
+    for path in ["a", "from/sub/x", "from/y", "to/z"] {
+        put(&scratch, path);
+    }
+    scratch.git(&["add", "-A"]);
+    put(&scratch, "new/file");
+    for path in gone {
+        std::fs::remove_file(scratch.top().join(path)).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    scratch
+}
+
+#[test]
+fn what_moves_under_the_look_is_found_where_it_went() {
+    let moves = [
+        ("from/sub/x", "to/x", "to/x"),
+        ("a", "to/b", "to/b"),
+        ("from/sub", "to/sub", "to/sub/x"),
+        ("from", "to/there", "to/there/sub/x"),
+        ("from/y", "new/y", "new/y"),
+    ];
+    for (from, to, found) in moves {
+        // One was deleted before, whose folder holds still.
+        let scratch = settled(&["to/z"]);
+        let top = scratch.top();
+        let (entries, asked) = with_meanwhile(&scratch, || {
+            std::fs::rename(top.join(from), top.join(to)).unwrap();
+        });
+        assert_eq!(asked, 2, "{to}");
+        assert!(entries.iter().any(|entry| entry.path() == found), "{to}");
+        assert_eq!(entries, open(&scratch).status_in_one().unwrap(), "{to}");
+    }
+}
+
+#[test]
+fn what_was_deleted_before_costs_no_second_look() {
+    let scratch = settled(&["a", "from/sub/x"]);
+    let (entries, asked) = with_meanwhile(&scratch, || {});
+    assert_eq!(asked, 1);
+    assert_eq!(entries, open(&scratch).status_in_one().unwrap());
+    assert!(entries.iter().filter(|entry| entry.is_gone()).count() == 2);
+}
