@@ -192,7 +192,7 @@ impl Repository {
     }
 
     /// Reads `<mode> <id> <stage>`.
-    fn staged(&self, fields: &[u8]) -> Option<Entry> {
+    pub(super) fn staged(&self, fields: &[u8]) -> Option<Entry> {
         let mut fields = fields.to_str().ok()?.split(' ');
         let mode = u32::from_str_radix(fields.next()?, 8).ok()?;
         let id = ObjectId::from_str_ext(fields.next()?, self.format()).ok()?;

@@ -5,13 +5,16 @@
 //! filter drivers and encodings.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bstr::{BStr, BString, ByteSlice};
+use tempfile::TempDir;
 
 use super::attributes::Conversion;
 use super::index::TrackedNames;
 use super::{Error, GitCommand, ObjectId, Repository, Result};
+
+mod store;
 
 /// The attributes that make git rewrite content.
 pub(super) const NAMES: [&str; 6] = [
@@ -74,18 +77,8 @@ impl Repository {
         attributes: &[(BString, Vec<u8>)],
     ) -> Result<Vec<u8>> {
         // Git reads attributes from a working tree: this one holds nothing else.
-        let relo = self.relo_dir();
-        let top = std::fs::create_dir_all(&relo)
-            .and_then(|()| tempfile::Builder::new().prefix("rules").tempdir_in(&relo))
-            .map_err(|e| Error::io("create", &relo, e))?;
-        for (file, text) in attributes {
-            let file = top.path().join(super::os_str(file.as_bstr()));
-            let folder = file.parent().unwrap_or(top.path());
-            std::fs::create_dir_all(folder)
-                .and_then(|()| std::fs::write(&file, text))
-                .map_err(|e| Error::io("write", &file, e))?;
-        }
-        let git = self.git().in_directory(top.path(), self.git_dir());
+        let (_folder, top) = self.tree_of(attributes)?;
+        let git = self.git().in_directory(&top, self.git_dir());
         self.smudge_by(git, path, bytes)
     }
 
@@ -103,6 +96,20 @@ impl Repository {
         self.hash_object(git.args(["hash-object"]), path, bytes)
     }
 
+    /// A working tree that holds these attribute files, in a folder of ours that goes when it is dropped.
+    fn tree_of(&self, attributes: &[(BString, Vec<u8>)]) -> Result<(TempDir, PathBuf)> {
+        let relo = self.relo_dir();
+        let folder = std::fs::create_dir_all(&relo)
+            .and_then(|()| tempfile::Builder::new().prefix("rules").tempdir_in(&relo))
+            .map_err(|e| Error::io("create", &relo, e))?;
+        let top = folder.path().join("top");
+        std::fs::create_dir(&top).map_err(|e| Error::io("create", &top, e))?;
+        for (file, text) in attributes {
+            put(&top, file.as_bstr(), text)?;
+        }
+        Ok((folder, top))
+    }
+
     fn smudge_by(&self, git: GitCommand<'_>, path: &BStr, bytes: &[u8]) -> Result<Vec<u8>> {
         // `cat-file --filters` wants a stored blob; a loose one that nothing refers to goes with
         // the next collection.
@@ -118,10 +125,6 @@ impl Repository {
             .arg(super::os_str(name.as_bstr()))
             .arg(id.trim_ascii().to_str_lossy().as_ref())
             .output()
-    }
-
-    fn store_cleaned(&self, path: &BStr, bytes: &[u8]) -> Result<ObjectId> {
-        self.hash_object(self.git().args(["hash-object", "-w"]), path, bytes)
     }
 
     fn hash_object(&self, git: GitCommand<'_>, path: &BStr, bytes: &[u8]) -> Result<ObjectId> {
@@ -238,6 +241,15 @@ impl Repository {
         }
         Ok(found)
     }
+}
+
+/// Puts a file into a folder of ours.
+fn put(top: &Path, path: &BStr, bytes: &[u8]) -> Result<()> {
+    let file = top.join(super::os_str(path));
+    let folder = file.parent().unwrap_or(top);
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&file, bytes))
+        .map_err(|e| Error::io("write", &file, e))
 }
 
 /// The state of one attribute of one path.
