@@ -675,19 +675,17 @@ fn a_missing_blob_is_named_and_leaves_nothing() {
 }
 
 #[test]
-fn what_is_not_built_is_refused() {
+fn a_mount_is_refused_to_who_cannot_start_itself_and_for_some_paths() {
     let sandbox = sample();
     let repository = open(&sandbox);
     let store = Store::new(&repository, NOW);
     let agent = create(&store, "a", "HEAD");
-    for backend in [Choice::Overlay] {
-        let options = Options {
-            backend,
-            ..Options::default()
-        };
-        let refused = layout::materialize(&store, &agent, &options).unwrap_err();
-        assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
-    }
+    let options = Options {
+        backend: Choice::Overlay,
+        ..Options::default()
+    };
+    let refused = layout::materialize(&store, &agent, &options).unwrap_err();
+    assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
     let options = Options {
         backend: Choice::Overlay,
         pathspecs: vec![git_vws::model::RepoPath::new("plain.txt").unwrap()],

@@ -177,20 +177,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::git::scratch::Scratch;
-    use crate::git::{Environment, Error, Expect, ObjectFormat, ObjectId};
-
-    fn open(scratch: &Scratch) -> Repository {
-        let variables = [
-            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
-            ("HOME", scratch.top().into()),
-            ("GIT_CONFIG_NOSYSTEM", "1".into()),
-        ];
-        let environment = Environment {
-            current_dir: scratch.top().to_owned(),
-            variables: variables.map(|(k, v)| (k.into(), v)).into(),
-        };
-        Repository::open_at(scratch.top(), environment).unwrap()
-    }
+    use crate::git::{Error, Expect, ObjectFormat, ObjectId};
 
     /// Refs of two agents: some in the packed list only, some in files only, some in both.
     fn refs(scratch: &Scratch) -> (Vec<String>, ObjectId) {
@@ -230,7 +217,7 @@ mod tests {
             .iter()
             .map(|name| RefUpdate::delete(name, Expect::Is(id)));
         let deletions: Vec<_> = deletions.collect();
-        open(&scratch).refs().apply(&deletions).unwrap();
+        scratch.open().refs().apply(&deletions).unwrap();
         assert_eq!(left(&scratch), kept);
         let git = scratch.top().join(".git");
         let gone = [
@@ -258,7 +245,7 @@ mod tests {
             let deletions: Vec<_> = deletions
                 .map(|(at, name)| RefUpdate::delete(name, Expect::Is(expect(at))))
                 .collect();
-            match open(&scratch).refs().apply(&deletions) {
+            match scratch.open().refs().apply(&deletions) {
                 Err(Error::Moved { name, .. }) => assert_eq!(name, names[odd]),
                 other => panic!("{odd}: {other:?}"),
             }
@@ -275,7 +262,7 @@ mod tests {
             .iter()
             .map(|name| RefUpdate::delete(name, Expect::Is(id)));
         let deletions: Vec<_> = deletions.collect();
-        match open(&scratch).refs().apply(&deletions) {
+        match scratch.open().refs().apply(&deletions) {
             Err(Error::Locked { path }) => assert!(path.ends_with(format!("{}.lock", names[2]))),
             other => panic!("{other:?}"),
         }

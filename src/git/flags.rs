@@ -61,25 +61,8 @@ impl Repository {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::*;
+    use crate::git::ObjectFormat;
     use crate::git::scratch::Scratch;
-    use crate::git::{Environment, ObjectFormat};
-
-    fn open(scratch: &Scratch) -> Repository {
-        let environment = Environment {
-            current_dir: scratch.top().to_owned(),
-            variables: [
-                ("PATH", std::env::var_os("PATH").unwrap_or_default()),
-                ("HOME", scratch.top().into()),
-                ("GIT_CONFIG_NOSYSTEM", "1".into()),
-                ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
-            ]
-            .into_iter()
-            .map(|(key, value)| (key.into(), value))
-            .collect(),
-        };
-        Repository::open_at(scratch.top(), environment).unwrap()
-    }
 
     #[test]
     fn unmerged_and_sparse_paths_are_told() {
@@ -89,7 +72,7 @@ mod tests {
         put("s", "base\n");
         scratch.git(&["add", "-A"]);
         scratch.git(&["commit", "-qm", "base"]);
-        let repository = open(&scratch);
+        let repository = scratch.open();
         assert!(repository.unmerged_paths().unwrap().is_empty());
         assert!(repository.sparse_paths().unwrap().is_empty());
         scratch.git(&["update-index", "--skip-worktree", "s"]);

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{ObjectFormat, ObjectId};
+use super::{Environment, ObjectFormat, ObjectId, Repository};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,6 +28,21 @@ impl Scratch {
 
     pub(crate) fn objects(&self) -> PathBuf {
         self.top().join(".git/objects")
+    }
+
+    /// It, opened as the program does, by nobody's settings.
+    pub(crate) fn open(&self) -> Repository {
+        let variables = [
+            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
+            ("HOME", self.top().into()),
+            ("GIT_CONFIG_NOSYSTEM", "1".into()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+        ];
+        let environment = Environment {
+            current_dir: self.top().to_owned(),
+            variables: variables.map(|(k, v)| (k.into(), v)).into(),
+        };
+        Repository::open_at(self.top(), environment).unwrap()
     }
 
     fn command(&self, args: &[&str]) -> Command {

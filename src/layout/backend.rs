@@ -219,11 +219,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_refused() {
-        for choice in [Choice::Overlay] {
-            let refused = choose(choice).map(|_| ()).unwrap_err();
-            assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
-        }
+    fn a_mount_is_no_step_and_git_is_the_last() {
+        let refused = choose(Choice::Overlay).map(|_| ()).unwrap_err();
+        assert_eq!(refused.refusal(), Some(Refusal::Unsupported));
         let last = choose(Choice::Auto).unwrap().steps.pop().unwrap();
         assert_eq!(last.name(), "worktree");
     }

@@ -2,20 +2,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::git::scratch::Scratch;
-use crate::git::{Environment, Error, Expect, ObjectFormat};
-
-fn open(scratch: &Scratch) -> Repository {
-    let variables = [
-        ("PATH", std::env::var_os("PATH").unwrap_or_default()),
-        ("HOME", scratch.top().into()),
-        ("GIT_CONFIG_NOSYSTEM", "1".into()),
-    ];
-    let environment = Environment {
-        current_dir: scratch.top().to_owned(),
-        variables: variables.map(|(k, v)| (k.into(), v)).into(),
-    };
-    Repository::open_at(scratch.top(), environment).unwrap()
-}
+use crate::git::{Error, Expect, ObjectFormat};
 
 fn two_commits(scratch: &Scratch) -> (ObjectId, ObjectId) {
     scratch.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
@@ -34,7 +21,7 @@ fn many_move_together_or_not_at_all() {
     let (one, two) = two_commits(&scratch);
     scratch.git(&["update-ref", "refs/relo/vws/b/base", &one.to_string()]);
     scratch.git(&["pack-refs", "--all"]);
-    let repository = open(&scratch);
+    let repository = scratch.open();
     let list = |expect| {
         [
             RefUpdate::create("refs/relo/vws/a/base", one),
@@ -73,7 +60,7 @@ fn reflogs_are_kept_where_git_keeps_them() {
         for kind in ["refs/heads/relo", "refs/relo/changes"] {
             let ours = format!("{kind}/{all}-ours");
             let theirs = format!("{kind}/{all}-git");
-            let repository = open(&scratch);
+            let repository = scratch.open();
             let steps = [(Expect::Missing, one), (Expect::Is(one), two)];
             for (expect, new) in steps {
                 let update = RefUpdate::set(&ours, expect, new);
@@ -95,7 +82,7 @@ fn reflogs_are_kept_where_git_keeps_them() {
     let branch = branch.trim().to_owned();
     scratch.git(&["config", "core.logAllRefUpdates", "true"]);
     let step = RefUpdate::set(&branch, Expect::Is(two), one).logged("two\nlines");
-    open(&scratch).refs().apply(&[step]).unwrap();
+    scratch.open().refs().apply(&[step]).unwrap();
     for name in [branch.as_str(), "HEAD"] {
         let last = scratch.line(&["reflog", "-1", "--format=%H %gs", name]);
         assert_eq!(last.trim(), format!("{one} two lines"), "{name}");
@@ -117,7 +104,8 @@ fn a_name_that_is_a_folder_to_another_has_no_room() {
         let before = refs(&scratch);
         for name in ["a/b", "a/b/c", "d", "d/e"] {
             let name = format!("refs/relo/{tag}/{name}");
-            let made = open(&scratch)
+            let made = scratch
+                .open()
                 .refs()
                 .apply(&[RefUpdate::create(&name, one)]);
             assert!(matches!(made, Err(Error::Ref { .. })), "{name}: {made:?}");
@@ -129,6 +117,6 @@ fn a_name_that_is_a_folder_to_another_has_no_room() {
     fs::create_dir_all(scratch.top().join(".git/refs/relo/old/ref/x")).unwrap();
     fs::create_dir_all(scratch.top().join(".git/logs/refs/relo/old/ref/x")).unwrap();
     let update = RefUpdate::create("refs/relo/old/ref", one).logged("new");
-    open(&scratch).refs().apply(&[update]).unwrap();
+    scratch.open().refs().apply(&[update]).unwrap();
     assert_eq!(scratch.id(&["rev-parse", "refs/relo/old/ref"]), one);
 }

@@ -3,24 +3,8 @@
 
 use super::*;
 use crate::git::scratch::Scratch;
-use crate::git::{Environment, ObjectFormat, StatusEntry};
+use crate::git::{ObjectFormat, StatusEntry};
 use std::os::unix::fs::symlink;
-
-fn open(scratch: &Scratch) -> Repository {
-    let environment = Environment {
-        current_dir: scratch.top().to_owned(),
-        variables: [
-            ("PATH", std::env::var_os("PATH").unwrap_or_default()),
-            ("HOME", scratch.top().into()),
-            ("GIT_CONFIG_NOSYSTEM", "1".into()),
-            ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
-        ]
-        .into_iter()
-        .map(|(key, value)| (key.into(), value))
-        .collect(),
-    };
-    Repository::open_at(scratch.top(), environment).unwrap()
-}
 
 fn put(scratch: &Scratch, path: &str) {
     let path = scratch.top().join(path);
@@ -31,7 +15,7 @@ fn put(scratch: &Scratch, path: &str) {
 /// What we find, which is what one `git status` prints, and the strangers that git was asked about.
 #[track_caller]
 fn same_as_status(scratch: &Scratch) -> (Vec<String>, Option<Vec<String>>) {
-    let repository = open(scratch);
+    let repository = scratch.open();
     let index = scratch.top().join(".git/index");
     let ours = repository.untracked(&index, &|_| false).unwrap().paths;
     let status = scratch.git(&["status", "--porcelain=v2", "-z", "--untracked-files=all"]);
@@ -228,7 +212,7 @@ fn an_index_that_moves_under_the_look_is_read_in_one() {
     put(&scratch, "a");
     scratch.git(&["add", "a"]);
     put(&scratch, "late");
-    let repository = open(&scratch);
+    let repository = scratch.open();
     let begun = repository.begin_status().unwrap();
     // Long enough for git to have read the index without it.
     std::thread::sleep(std::time::Duration::from_millis(60));
@@ -254,7 +238,7 @@ fn slowed(scratch: &Scratch) -> Repository {
     std::fs::write(&program, text).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&program, mode).unwrap();
-    let mut environment = open(scratch).environment().clone();
+    let mut environment = scratch.open().environment().clone();
     let slow = format!("{}:{path}", bin.display());
     environment.variables.insert("PATH".into(), slow.into());
     Repository::open_at(scratch.top(), environment).unwrap()
@@ -312,7 +296,7 @@ fn what_moves_under_the_look_is_found_where_it_went() {
         });
         assert_eq!(asked, 2, "{to}");
         assert!(entries.iter().any(|entry| entry.path() == found), "{to}");
-        assert_eq!(entries, open(&scratch).status_in_one().unwrap(), "{to}");
+        assert_eq!(entries, scratch.open().status_in_one().unwrap(), "{to}");
     }
 }
 
@@ -321,6 +305,6 @@ fn what_was_deleted_before_costs_no_second_look() {
     let scratch = settled(&["a", "from/sub/x"]);
     let (entries, asked) = with_meanwhile(&scratch, || {});
     assert_eq!(asked, 1);
-    assert_eq!(entries, open(&scratch).status_in_one().unwrap());
+    assert_eq!(entries, scratch.open().status_in_one().unwrap());
     assert!(entries.iter().filter(|entry| entry.is_gone()).count() == 2);
 }
