@@ -2,13 +2,19 @@
 //!
 //! On Linux we ask to inherit them (a *child subreaper*), find them in `/proc`, ask them to end, and
 //! after a short grace end them. Elsewhere they are out of our reach.
+//!
+//! Reading `/proc` costs what the machine runs, not what we do, so the kernel is asked first whether
+//! there is anybody at all: who inherits every orphan and has no child has nothing below it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, waitid, waitpid,
+};
 
 /// How long they have to end by themselves: `git commit` leaves a `git maintenance` behind that is
 /// about to, and so do most tools that tidy up.
@@ -39,6 +45,11 @@ impl Watch {
         {
             // Without it, what is left behind goes to the system's init and is not found.
             let _ = rustix::process::set_child_subreaper(Some(getpid()));
+        }
+        if childless() {
+            return Watch {
+                before: BTreeSet::new(),
+            };
         }
         let own = getpid().as_raw_nonzero().get();
         let before = table()
@@ -78,6 +89,9 @@ impl Watch {
 
     /// The processes below us that the command has left; those that have ended are reaped.
     fn running(&self) -> Vec<i32> {
+        if childless() {
+            return Vec::new();
+        }
         let table = table();
         let own = getpid().as_raw_nonzero().get();
         let mut below = vec![own];
@@ -101,6 +115,18 @@ impl Watch {
         }
         running
     }
+}
+
+/// Whether the kernel says that we have no child, of whatever kind, running or ended. "Could not tell"
+/// is no.
+fn childless() -> bool {
+    /// `__WALL`: children that send another signal than `SIGCHLD`, or none, count as well.
+    #[cfg(target_os = "linux")]
+    const EVERY_KIND: WaitIdOptions = WaitIdOptions::from_bits_retain(0x4000_0000);
+    #[cfg(not(target_os = "linux"))]
+    const EVERY_KIND: WaitIdOptions = WaitIdOptions::empty();
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT | EVERY_KIND;
+    matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
 }
 
 fn signal(processes: &[i32], signal: Signal) {

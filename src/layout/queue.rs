@@ -1,12 +1,14 @@
 //! A work list that several threads take from and add to: newest first, so that a walk through
 //! folders goes deep before it goes wide and holds few of them open.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How many threads to use for work on the file system: two even on one core, for one may wait for
 /// the disk while the other computes; more than eight only get into each other's way.
 pub(super) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8))
+    /// The system is asked once: its answer takes a dozen files to put together.
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)))
 }
 
 struct State<T> {
