@@ -11,7 +11,7 @@ use bstr::{BStr, BString, ByteSlice};
 use tempfile::TempDir;
 
 use super::attributes::Conversion;
-use super::index::TrackedNames;
+use super::index::{IndexStamp, TrackedNames};
 use super::{Error, GitCommand, ObjectId, Repository, Result};
 
 mod store;
@@ -175,8 +175,8 @@ impl Repository {
 
     /// Tells libgit2 which attribute files are in the user's index. It looks there for those that are not on
     /// disk, and would read and check the whole index for them, which costs as much as git's own look at
-    /// the working tree.
-    pub(super) fn know_attribute_files(&self, names: &TrackedNames) {
+    /// the working tree. Gives back whether it is known now that there are none.
+    pub(super) fn know_attribute_files(&self, names: &TrackedNames) -> bool {
         let told = git2::Index::new_ext(self.format()).and_then(|mut index| {
             for file in names.attribute_files() {
                 index.add(&git2::IndexEntry {
@@ -197,17 +197,31 @@ impl Repository {
             self.raw().set_index(&mut index)
         });
         // Where that fails it reads the index itself.
-        let none = told.is_ok() && names.attribute_files().is_empty();
-        self.index_without_attributes.set(none);
+        told.is_ok() && names.attribute_files().is_empty()
+    }
+
+    /// Whether the user's index is known to hold no attribute file; it is read once for each of its
+    /// states.
+    fn index_has_no_attribute_file(&self) -> bool {
+        let index = self.git_dir().join("index");
+        let elsewhere = self.environment().path("GIT_INDEX_FILE").is_some();
+        let now = IndexStamp::of(&index);
+        match self.index_without_attributes.get() {
+            _ if elsewhere => false,
+            Some((then, none)) if then == now => none,
+            _ => {
+                let names = TrackedNames::read(&index, self.format());
+                let none = names.is_some_and(|names| self.know_attribute_files(&names));
+                self.index_without_attributes.set(Some((now, none)));
+                none
+            }
+        }
     }
 
     /// Whether it is plain that no attribute file says anything of a path: there is none. For each
     /// attribute of each path libgit2 looks at all these places, and at the whole path besides.
     fn has_no_attribute_file(&self, path: &Path) -> bool {
-        let Some(top) = self
-            .work_dir()
-            .filter(|_| self.index_without_attributes.get())
-        else {
+        let Some(top) = self.work_dir() else {
             return false;
         };
         let absent = |file: &Path| {
@@ -219,6 +233,7 @@ impl Repository {
             && folders
                 .into_iter()
                 .all(|folder| absent(&top.join(folder).join(".gitattributes")))
+            && self.index_has_no_attribute_file()
     }
 
     fn attributes(&self, path: &BStr) -> Result<[Attribute; 6], git2::Error> {
@@ -337,9 +352,6 @@ mod tests {
             }
             // An index that holds none at all, and one on disk, or in no folder of the path.
             scratch.git(&["rm", "-q", "-r", "--cached", "disk", "index"]);
-            told.know_attribute_files(
-                &TrackedNames::read(&top.join(".git/index"), format).unwrap(),
-            );
             for (path, plain) in [
                 ("disk/a.txt", false),
                 ("index/a.txt", true),

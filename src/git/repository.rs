@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::index::IndexStamp;
 use super::{Config, Environment, Error, GitCommand, ObjectFormat, ObjectId, Refs, Result};
 use crate::model::{Progress, Silent};
 
@@ -37,8 +38,9 @@ pub struct Repository {
     ref_backend: RefBackend,
     reftable: bool,
     partial: OnceCell<bool>,
-    /// Whether the user's index is known to hold no attribute file.
-    pub(super) index_without_attributes: Cell<bool>,
+    /// The state of the user's index that was last asked for attribute files, and whether it is known
+    /// to hold none.
+    pub(super) index_without_attributes: Cell<Option<(IndexStamp, bool)>>,
     progress: OnceCell<Arc<dyn Progress>>,
 }
 
@@ -134,7 +136,9 @@ impl Repository {
     /// [`Error::Config`] when `GIT_CONFIG_PARAMETERS` or `GIT_CONFIG_COUNT` make no sense.
     pub fn config(&self) -> Result<&Config> {
         if self.config.get().is_none() {
-            let config = Config::new(self.raw.config()?, &self.environment)?;
+            // As it is now: libgit2 would look at every file again for every setting.
+            let files = self.raw.config()?.snapshot()?;
+            let config = Config::new(files, &self.environment)?;
             let _ = self.config.set(config);
         }
         Ok(self.config.get().expect("invariant: it was just set"))

@@ -95,7 +95,7 @@ impl Repository {
             .path("GIT_OBJECT_DIRECTORY")
             .unwrap_or_else(|| common_dir.join("objects"));
         make_pack_folder(&objects_dir);
-        let files = raw.config()?;
+        let files = raw.config()?.snapshot()?;
         // GIT_DIR alone means "the working tree is here", unless the repository says otherwise.
         let here = from_here
             && environment.path("GIT_DIR").is_some()
@@ -135,7 +135,7 @@ impl Repository {
             ref_backend: RefBackend::InProcess,
             reftable,
             partial: OnceCell::new(),
-            index_without_attributes: Cell::new(false),
+            index_without_attributes: Cell::new(None),
             progress: OnceCell::new(),
         };
         // libgit2 finds no loose ref in a listing where the common dir is named for it.
