@@ -220,7 +220,7 @@ impl<'r> GitCommand<'r> {
 
     fn spawn(self, input: bool, stderr: Stdio) -> Result<Child> {
         let mut command = match self.through.split_first() {
-            None => Command::new("git"),
+            None => self.repository.environment().command("git"),
             Some((program, words)) => {
                 let mut command = Command::new(program);
                 command.args(words).arg("git");
@@ -386,7 +386,8 @@ fn without_prefix(line: &str) -> String {
 /// Whether git itself takes the repository that it finds from here for a safe one, in the caller's
 /// own environment.
 pub(super) fn is_trusted(environment: &Environment) -> Result<bool> {
-    let done = Command::new("git")
+    let done = environment
+        .command("git")
         .args(["rev-parse", "--git-dir"])
         .env_clear()
         .envs(&environment.variables)
