@@ -1,11 +1,14 @@
 //! Folders of a working tree: made, flushed, and removed where they are empty.
 
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+
 use bstr::{BStr, ByteSlice};
 use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fsync, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::write::{Fault, WorkTree};
-use super::{Obstacle, parent};
+use super::write::{Fault, Spot, WorkTree};
+use super::{Obstacle, flush, parent};
 
 impl WorkTree<'_> {
     /// Makes the folders that `path` is to lie in, where they are missing; `permissions` knows the
@@ -54,6 +57,41 @@ impl WorkTree<'_> {
         if let Ok((folder, _)) = parent(self.top, path) {
             let _ = fsync(&folder);
         }
+    }
+
+    /// The folders that these paths lie in, each once and open, to be flushed. One that is gone needs
+    /// no flush.
+    pub fn folders_of<'p>(&self, paths: impl Iterator<Item = &'p BStr>) -> Vec<OwnedFd> {
+        let mut seen = HashSet::new();
+        let mut folders = Vec::new();
+        for path in paths {
+            let folder = &path[..path.rfind_byte(b'/').unwrap_or(0)];
+            if seen.insert(folder)
+                && let Ok((folder, _)) = parent(self.top, path)
+            {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
+    /// Flushes the content that was prepared beside these paths, all at once.
+    ///
+    /// # Errors
+    /// When one cannot be flushed, or is not there.
+    pub fn flush_prepared(&self, spots: &[Spot<'_>]) -> Result<(), Fault> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut files = Vec::with_capacity(spots.len());
+        for spot in spots {
+            let place = self.place(*spot)?;
+            match openat(&place.folder, place.fresh.as_bytes(), flags, Mode::empty()) {
+                Ok(file) => files.push(file),
+                // A link is all in its folder.
+                Err(Errno::LOOP) => {}
+                Err(error) => return Err(Fault::failed("flush", error)),
+            }
+        }
+        flush(&files).map_err(|error| Fault::failed("flush", error))
     }
 
     /// Flushes all of the file system: cheaper than file by file where they are many.

@@ -3,6 +3,7 @@
 //!
 //! Reading is here; [`state()`] tells apart what may stand at a path, and [`WorkTree`] writes.
 
+mod flush;
 mod folders;
 mod state;
 mod swap;
@@ -10,6 +11,7 @@ mod swap;
 mod tests;
 mod write;
 
+pub use flush::flush;
 pub use state::{Content, Obstacle, Seal, state};
 pub use write::{Fault, New, Point, Probe, Spot, Swap, WorkTree, is_temporary, with_execute_bit};
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 
 use bstr::BString;
 
 use super::entry::{Entry, Outcome, Step};
 use super::one::{At, Progress, Verdict};
 use super::{Error, Journal, Result};
-use crate::disk::{Point, Probe};
+use crate::disk::{self, Fault, Point, Probe, Spot};
 use crate::git::fault;
 use crate::model::{Refusal, RepoPath};
 
@@ -55,7 +56,7 @@ pub fn go_on(point: Point) -> ControlFlow<()> {
 /// What is done to one step of an entry.
 type Act<J> = fn(&J, &mut Entry, usize, &mut [Progress], &mut Hooks<'_>) -> Result<Verdict>;
 
-/// Up to so many files are flushed one by one; more, with all of the file system.
+/// Up to so many files are flushed each by itself; more, with all of the file system.
 const FLUSH_EACH: usize = 16;
 
 impl Journal<'_> {
@@ -73,10 +74,10 @@ impl Journal<'_> {
         let groups = groups(entry);
         let mut all: Vec<Progress> = entry.steps.iter().map(|_| Progress::default()).collect();
         let mut kept = Vec::new();
-        let flush = entry.steps.len() <= FLUSH_EACH;
+        let each = entry.steps.len() <= FLUSH_EACH;
         for group in &groups {
             for index in group {
-                let prepared = self.prepare(entry, *index, &mut all[*index], hooks, flush)?;
+                let prepared = self.prepare(entry, *index, &mut all[*index], hooks, false)?;
                 note(entry, *index, prepared);
                 if is_dead(&entry.steps[*index].outcome) {
                     break;
@@ -84,16 +85,28 @@ impl Journal<'_> {
             }
         }
         fault::point("steps-prepared");
-        if !flush && let Err(fault) = self.disk().flush_all() {
+        let flushed = match each {
+            true => self.flush_prepared(entry, &all),
+            false => self.disk().flush_all(),
+        };
+        if let Err(fault) = flushed {
             // Then each is flushed as it is swapped in: prepared anew.
             drop(fault);
             all.iter_mut().for_each(|progress| progress.at = At::Start);
         }
         self.each_group(entry, &groups, &mut all, (hooks, &mut kept), Self::forward)?;
         fault::point("steps-swapped");
-        self.flush_folders(entry);
+        let folders = self.changed_folders(entry);
         let swapped: Vec<_> = all.iter().enumerate().collect();
-        self.rest(entry, &swapped);
+        // The disk is waited for while the old files are left alone.
+        std::thread::scope(|scope| {
+            let flush = || disk::flush(&folders);
+            let other = std::thread::Builder::new().spawn_scoped(scope, flush);
+            self.rest(entry, &swapped);
+            if other.is_err() {
+                let _ = flush();
+            }
+        });
         // The others have been taken back.
         let landed = groups.into_iter().filter(|group| !dead(entry, group));
         let landed: Vec<_> = landed.collect();
@@ -213,18 +226,29 @@ impl Journal<'_> {
         Ok(())
     }
 
-    /// Flushes each folder that the entry changed something in.
+    /// Flushes what was prepared beside the paths.
+    fn flush_prepared(&self, entry: &Entry, all: &[Progress]) -> std::result::Result<(), Fault> {
+        let prepared = all.iter().enumerate().filter_map(|(index, progress)| {
+            let there = matches!(&progress.at, At::Ready { ours: Some(_), .. });
+            there.then(|| (entry.steps[index].path.as_bstr(), Self::tag(entry, index)))
+        });
+        let prepared: Vec<_> = prepared.collect();
+        let spots: Vec<Spot<'_>> = prepared
+            .iter()
+            .map(|(path, tag)| Spot { path, tag })
+            .collect();
+        self.disk().flush_prepared(&spots)
+    }
+
+    /// Flushes each folder that the entry changed something in. A file system that cannot do so has
+    /// no promise to keep here.
     pub(super) fn flush_folders(&self, entry: &Entry) {
-        let mut last = None;
-        let mut paths: Vec<_> = entry.steps.iter().map(|step| &step.path).collect();
-        paths.sort_by_key(|path| path.parent());
-        for path in paths {
-            let folder = Some(path.parent());
-            if folder != last {
-                self.disk().flush_folder(path.as_bstr());
-                last = folder;
-            }
-        }
+        let _ = disk::flush(&self.changed_folders(entry));
+    }
+
+    fn changed_folders(&self, entry: &Entry) -> Vec<OwnedFd> {
+        self.disk()
+            .folders_of(entry.steps.iter().map(|step| step.path.as_bstr()))
     }
 }
 
