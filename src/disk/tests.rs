@@ -176,3 +176,31 @@ fn the_execute_bit_follows_the_read_bits() {
         assert_eq!(with_execute_bit(bits, mode), expected, "{bits:o}");
     }
 }
+
+#[test]
+fn what_was_prepared_is_flushed_together_and_a_missing_one_is_told() {
+    let top = tempfile::tempdir().unwrap();
+    std::fs::create_dir(top.path().join("d")).unwrap();
+    let tree = WorkTree::new(top.path(), true);
+    let spot = |path: &'static str, tag| Spot {
+        path: path.into(),
+        tag,
+    };
+    let (file, link) = (spot("d/f", "1"), spot("l", "2"));
+    tree.prepare(file, new(b"text"), false).unwrap();
+    let target = New {
+        mode: LINK,
+        permissions: None,
+        bytes: b"d/f",
+    };
+    tree.prepare(link, target, false).unwrap();
+    tree.flush_prepared(&[file, link]).unwrap();
+    let missing = tree.flush_prepared(&[file, spot("d/g", "3"), link]);
+    assert!(matches!(missing, Err(Fault::Failed { .. })));
+    // Each folder once, and none that is gone.
+    let paths = ["d/f", "d/g", "gone/h", "l", "m"];
+    let folders = tree.folders_of(paths.into_iter().map(Into::into));
+    assert_eq!(folders.len(), 2);
+    flush(&folders).unwrap();
+    flush(&[]).unwrap();
+}

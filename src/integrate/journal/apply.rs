@@ -92,7 +92,10 @@ impl Journal<'_> {
         if let Err(fault) = flushed {
             // Then each is flushed as it is swapped in: prepared anew.
             drop(fault);
-            all.iter_mut().for_each(|progress| progress.at = At::Start);
+            let prepared = all
+                .iter_mut()
+                .filter(|one| matches!(one.at, At::Ready { .. }));
+            prepared.for_each(|progress| progress.at = At::Start);
         }
         self.each_group(entry, &groups, &mut all, (hooks, &mut kept), Self::forward)?;
         fault::point("steps-swapped");
