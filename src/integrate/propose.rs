@@ -129,16 +129,21 @@ pub(super) fn untouched_since(
 /// was released and made anew counts from 1 again, its old proposals stay.
 fn numbered(store: &Store<'_>, lock: &Lock, workspace: Workspace) -> Result<Workspace> {
     let agent = &workspace.agent;
-    let taken = match changes::find(store, agent, workspace.revision())? {
-        Some(proposal) => proposal.revision_commit != workspace.commit,
-        None => false,
+    let mut next = match workspace.meta.proposal {
+        Some(_) => workspace.revision(),
+        None => store.proposal_number(&workspace)?,
     };
-    if !taken {
+    // One that was brought back by hand can meet a number of before all the same.
+    if changes::find(store, agent, next)?
+        .is_some_and(|proposal| proposal.revision_commit != workspace.commit)
+    {
+        let heads = changes::heads(store, Some(agent))?;
+        let highest = heads.iter().map(|head| head.revision).max();
+        next = highest.map_or(next, Revision::next);
+    }
+    if next == workspace.revision() {
         return Ok(workspace);
     }
-    let heads = changes::heads(store, Some(agent))?;
-    let highest = heads.iter().map(|head| head.revision).max();
-    let next = highest.map_or(workspace.revision(), Revision::next);
     let published = store.publish_locked(lock, agent, TERMS, |current, _| {
         let mut change = Change::new(Kind::Note, Vec::new(), current.tree);
         change.amend = Some(Box::new(move |meta| {

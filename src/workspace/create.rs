@@ -145,6 +145,12 @@ impl Store<'_> {
             proposal: start.proposal,
             extra: start.extra,
         };
+        if let Some(last) = self.last_proposal(agent)?
+            && meta.proposal.is_none()
+            && last >= meta.revision
+        {
+            meta.set_former(last);
+        }
         amend(&mut meta);
         let message = meta.to_message();
         let commit = staging.commit(&NewCommit {

@@ -1,6 +1,6 @@
 //! What a workspace was built on: the parts of its metadata that say so.
 //!
-//! Three keys of [`Metadata::extra`]:
+//! Four keys of [`Metadata::extra`]:
 //!
 //! - `parents`: the workspaces that it was stacked on, each with the revision that went in, so that a
 //!   parent that moved on since can be told from one that did not;
@@ -8,7 +8,8 @@
 //!   `{agent, proposal, path, patchHash}` each; an entry with `"import": true` came by a change
 //!   reference into its overlay, the others are in its base;
 //! - `conflicts`: paths that a rebase left at the agent's version although the new base has another
-//!   one. An entry goes when its path is written.
+//!   one. An entry goes when its path is written;
+//! - `former`: the highest number of a proposal that an earlier workspace of the name left.
 //!
 //! Entries that this version cannot read are left alone.
 
@@ -25,6 +26,7 @@ const PARENTS: &str = "parents";
 const LINEAGE: &str = "lineage";
 const CONFLICTS: &str = "conflicts";
 const IMPORT: &str = "import";
+const FORMER: &str = "former";
 
 /// A workspace that another one was stacked on, as it was then.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +136,20 @@ impl Metadata {
     pub fn conflicts(&self) -> Vec<BString> {
         let entries = self.entries(CONFLICTS);
         entries.iter().filter_map(conflict_path).collect()
+    }
+
+    /// The highest number that a proposal of an earlier workspace of this name had when this one was
+    /// made. Revisions start from 1 again then, the proposals stay: what this one offers has a higher
+    /// number, so that nobody takes it for theirs.
+    pub fn former(&self) -> Option<Revision> {
+        self.extra
+            .get(FORMER)
+            .and_then(Value::as_u64)
+            .and_then(Revision::new)
+    }
+
+    pub(super) fn set_former(&mut self, last: Revision) {
+        self.extra.insert(FORMER.to_owned(), json!(last));
     }
 
     pub(super) fn raw_lineage(&self) -> &[Value] {

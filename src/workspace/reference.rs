@@ -187,13 +187,15 @@ impl Store<'_> {
     }
 
     /// The number that the edits of a revision are proposed with: its own, or that of the revision
-    /// that was proposed where nothing was edited since.
+    /// that was proposed where nothing was edited since; higher than those of earlier workspaces of
+    /// the name.
     ///
     /// # Errors
     /// When an earlier revision cannot be read.
     pub fn proposal_number(&self, workspace: &Workspace) -> Result<Revision> {
         let Some(proposed) = workspace.meta.proposal else {
-            return Ok(workspace.revision());
+            let free = workspace.meta.former().map(Revision::next);
+            return Ok(free.map_or(workspace.revision(), |free| free.max(workspace.revision())));
         };
         let mut at = workspace.clone();
         let objects = self.repository().objects()?;
@@ -208,6 +210,14 @@ impl Store<'_> {
         }
         let same = at.revision() == proposed && at.tree == workspace.tree;
         Ok(if same { proposed } else { workspace.revision() })
+    }
+
+    /// The highest number of a proposal under this name, of whichever workspace.
+    pub(super) fn last_proposal(&self, agent: &AgentId) -> Result<Option<Revision>> {
+        let prefix = format!("{}{agent}/", names::CHANGES);
+        let found = self.repository().refs().list(&prefix)?;
+        let numbers = found.keys().filter_map(|name| name.strip_prefix(&prefix));
+        Ok(numbers.filter_map(|number| number.parse().ok()).max())
     }
 
     /// What an agent did to each of some paths.

@@ -602,3 +602,26 @@ fn a_sweep_keeps_what_something_undecided_was_built_on() {
         ""
     );
 }
+
+#[test]
+fn a_parent_made_anew_is_not_taken_for_the_one_that_was_rejected() {
+    let place = Place::new(&[("f", TEN), ("g", "g\n")]);
+    for life in 1..=3 {
+        place.create("a");
+        place.write("a", "f", &ten(1, "a"));
+        // Built on before it is offered, by a number that it gets then, and no earlier one had.
+        place.stack("b", &["a"]);
+        place.write("b", "g", "b\n");
+        let child = place.propose("b");
+        assert_eq!(child.changes[0].state, State::Proposed, "life {life}");
+        let alone = place.accept("b", &[]);
+        assert_eq!(verdicts(&alone), ["g needs_parent"], "life {life}");
+        place.propose("a");
+        let both = place.with_parents("b", &[]);
+        assert_eq!(verdicts(&both), ["f clean", "g clean"], "life {life}");
+        place.undo();
+        place.reject("b", &[]);
+        place.reject("a", &[]);
+        assert!(!place.has_workspace("a") && !place.has_workspace("b"));
+    }
+}

@@ -65,3 +65,19 @@ fn with_the_last_reject_the_workspace_is_released() {
     assert_eq!(place.states("a").len(), 3);
     assert_eq!(verdicts(&place.accept("a", &[])), ["f clean"]);
 }
+
+#[test]
+fn a_second_life_within_the_same_second_is_offered() {
+    let place = Place::new(&[("f", "base\n")]);
+    // The clock of a place stands still, so each life has the very commits of the one before.
+    for life in 1..=3 {
+        place.create("a");
+        place.write("a", "f", "x\n");
+        let proposal = place.propose("a");
+        assert_eq!(proposal.undecided(), 1, "life {life}");
+        // Nobody works on it: it is the same proposal.
+        assert_eq!(place.propose("a").revision, proposal.revision);
+        assert!(place.reject("a", &[]).released, "life {life}");
+    }
+    assert_eq!(place.states("a").len(), 3);
+}
