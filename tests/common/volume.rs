@@ -28,7 +28,26 @@ impl Volume {
         }
     }
 
+    /// An ext4 whose top folder takes names for one that differ in case alone; or why there is none.
+    pub fn folding() -> Result<Volume, String> {
+        let options = ["-q", "-F", "-O", "casefold", "-E", "encoding=utf8"];
+        let volume = Self::with("ext4", &options)?;
+        let top = volume.path().join("folds");
+        std::fs::create_dir(&top).map_err(|e| e.to_string())?;
+        run(Command::new("chattr").arg("+F").arg(&top))?;
+        Ok(volume)
+    }
+
     fn try_new(kind: &str) -> Result<Volume, String> {
+        let options: &[&str] = match kind {
+            "ext4" => &["-q", "-F"],
+            "btrfs" => &["-q", "-K"],
+            _ => &["-q", "-K", "-m", "reflink=1"],
+        };
+        Self::with(kind, options)
+    }
+
+    fn with(kind: &str, options: &[&str]) -> Result<Volume, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("only root can mount".to_owned());
         }
@@ -42,11 +61,6 @@ impl Volume {
         // Sparse; the smallest that all of them take.
         file.set_len(400 << 20).map_err(|e| e.to_string())?;
         let mkfs = format!("mkfs.{kind}");
-        let options: &[&str] = match kind {
-            "ext4" => &["-q", "-F"],
-            "btrfs" => &["-q", "-K"],
-            _ => &["-q", "-K", "-m", "reflink=1"],
-        };
         run(Command::new(mkfs).args(options).arg(&image))?;
         run(Command::new("mount")
             .args(["-o", "loop"])

@@ -2,7 +2,6 @@
 //! by attributes from everywhere. The witness is a `git worktree` of the same commit, in which the
 //! same tool did the same.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,8 +9,9 @@ use std::path::Path;
 use bstr::{BString, ByteSlice};
 
 use crate::common::directories_stay;
-use crate::job::{Site, field};
+use crate::job::{Site, field, files};
 use crate::kinds::skip;
+use crate::ways::{self, Way};
 
 /// One way to have content rewritten.
 struct Case {
@@ -219,34 +219,6 @@ fn prepared(case: &Case) -> Option<Site> {
     Some(site)
 }
 
-/// Every file below a folder, the repository itself apart.
-fn files(top: &Path) -> BTreeMap<String, (u32, BString)> {
-    fn look(top: &Path, folder: &Path, found: &mut BTreeMap<String, (u32, BString)>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(top).unwrap().to_str().unwrap().to_owned();
-            let meta = fs::symlink_metadata(&path).unwrap();
-            if name == ".git" || name == ".relo" {
-                continue;
-            }
-            if meta.is_dir() {
-                look(top, &path, found);
-            } else if meta.is_symlink() {
-                found.insert(
-                    name,
-                    (0, fs::read_link(&path).unwrap().to_str().unwrap().into()),
-                );
-            } else {
-                let mode = meta.permissions().mode() & 0o111;
-                found.insert(name, (mode, fs::read(&path).unwrap().into()));
-            }
-        }
-    }
-    let mut found = BTreeMap::new();
-    look(top, top, &mut found);
-    found
-}
-
 fn stored(site: &Site, tree: &str) -> BString {
     site.git(&["ls-tree", "-r", tree])
 }
@@ -277,94 +249,114 @@ fn run(site: &Site, folder: &Path, script: &str) {
 
 #[test]
 fn the_bytes_are_those_that_git_gives() {
-    for case in CASES {
-        eprintln!("case: {}", case.name);
-        let Some(site) = prepared(case) else { continue };
-        assert_eq!(site.git(&["status", "--porcelain"]), "", "{}", case.name);
-
-        // A clean tree is HEAD itself; a dirty one is what git would record.
-        let record = site.ok(&["base"]);
-        assert_eq!(
-            field(&record, "commit"),
-            site.git_line(&["rev-parse", "HEAD"])
-        );
-        run(&site, &site.top, TOOL);
-        let record = site.ok(&["base"]);
-        let recorded = site.recorded();
-        assert_eq!(
-            stored(&site, &field(&record, "tree")),
-            stored(&site, &recorded),
-            "{}",
-            case.name
-        );
-        site.git(&["reset", "-q", "--hard"]);
-        site.git(&["clean", "-fdq"]);
-
-        // A directory is what git checks out.
-        site.ok(&["overlay", "create", "a"]);
-        let directory = field(&site.ok(&["materialize", "a"]), "directory");
-        let directory = Path::new(&directory);
-        let place = witness(&site, "witness", "refs/relo/vws/a/overlay");
-        assert_eq!(files(directory), files(&place), "{}", case.name);
-        assert_eq!(site.git_in(directory, &["status", "--porcelain"]), "");
-        let untouched = site.ok(&["capture", "a"]);
-        assert!(
-            untouched.contains_str("unchanged"),
-            "{}: {untouched}",
-            case.name
-        );
-        assert_eq!(site.ok(&["overlay", "diff", "a"]), "", "{}", case.name);
-
-        // A capture is what git would add.
-        run(&site, directory, TOOL);
-        run(&site, &place, TOOL);
-        let tree = field(&site.ok(&["settle", "a"]), "tree");
-        site.git_in(&place, &["-c", "core.safecrlf=false", "add", "--all"]);
-        let expected = site.git_in(&place, &["write-tree"]);
-        assert_eq!(
-            stored(&site, &tree),
-            stored(&site, expected.trim().to_str().unwrap()),
-            "{}",
-            case.name
-        );
-
-        // And laid out again, it is what git checks out of that.
-        let directory = field(&site.ok(&["materialize", "a"]), "directory");
-        let place = witness(&site, "again", "refs/relo/vws/a/overlay");
-        if !directories_stay() {
-            assert_eq!(files(Path::new(&directory)), files(&place), "{}", case.name);
+    for (at, case) in CASES.iter().enumerate() {
+        // A checkout is ours to fill, so it has each of them; the others take turns with some.
+        let others = match ways::long() || at % 3 == 0 {
+            true => ways::turn(line!()),
+            false => Vec::new(),
+        };
+        for way in ways::with_the_usual(others) {
+            bytes_in(case, way);
         }
-        site.ok(&["settle", "a"]);
-
-        // An accept beside an edit of the user's.
-        run(
-            &site,
-            &site.top,
-            "sed -i 's/text 1\\b/user 1/; s/grkg 1\\b/hfre 1/' t.txt",
-        );
-        site.ok(&["propose", "a"]);
-        let before = files(&site.top);
-        site.ok(&["accept", "a"]);
-        let mut expected = files(&place);
-        let mut theirs = expected["t.txt"].clone();
-        theirs.1 = theirs
-            .1
-            .replace("text 1\n", "user 1\n")
-            .replace("text 1\r\n", "user 1\r\n")
-            .into();
-        expected.insert("t.txt".into(), theirs);
-        for (path, found) in files(&site.top) {
-            // What git takes for the same content is not written again.
-            if before.get(&path) == Some(&found) && path == "ends.txt" {
-                continue;
-            }
-            assert_eq!(found, expected[&path], "{}: {path}", case.name);
-        }
-        let status = site.git(&["status", "--porcelain"]);
-        assert!(!status.contains_str("ends.txt"), "{}: {status}", case.name);
-        site.ok(&["undo"]);
-        assert_eq!(files(&site.top), before, "{}", case.name);
     }
+}
+
+fn bytes_in(case: &Case, way: Way) {
+    eprintln!("case: {}, {way:?}", case.name);
+    let Some(mut site) = prepared(case) else {
+        return;
+    };
+    site.hold(way);
+    let site = &site;
+    let lay_out = || {
+        let mut args = vec!["materialize", "a"];
+        args.extend(way.option_of_a_directory());
+        field(&site.ok(&args), "directory")
+    };
+    assert_eq!(site.git(&["status", "--porcelain"]), "", "{}", case.name);
+
+    // A clean tree is HEAD itself; a dirty one is what git would record.
+    let record = site.ok(&["base"]);
+    assert_eq!(
+        field(&record, "commit"),
+        site.git_line(&["rev-parse", "HEAD"])
+    );
+    run(site, &site.top, TOOL);
+    let record = site.ok(&["base"]);
+    let recorded = site.recorded();
+    assert_eq!(
+        stored(site, &field(&record, "tree")),
+        stored(site, &recorded),
+        "{}",
+        case.name
+    );
+    site.git(&["reset", "-q", "--hard"]);
+    site.git(&["clean", "-fdq"]);
+
+    // A directory is what git checks out.
+    site.ok(&["overlay", "create", "a"]);
+    let directory = lay_out();
+    let directory = Path::new(&directory);
+    let place = witness(site, "witness", "refs/relo/vws/a/overlay");
+    assert_eq!(files(directory), files(&place), "{}", case.name);
+    assert_eq!(site.git_in(directory, &["status", "--porcelain"]), "");
+    let untouched = site.ok(&["capture", "a"]);
+    assert!(
+        untouched.contains_str("unchanged"),
+        "{}: {untouched}",
+        case.name
+    );
+    assert_eq!(site.ok(&["overlay", "diff", "a"]), "", "{}", case.name);
+
+    // A capture is what git would add.
+    run(site, directory, TOOL);
+    run(site, &place, TOOL);
+    let tree = field(&site.ok(&["settle", "a"]), "tree");
+    site.git_in(&place, &["-c", "core.safecrlf=false", "add", "--all"]);
+    let expected = site.git_in(&place, &["write-tree"]);
+    assert_eq!(
+        stored(site, &tree),
+        stored(site, expected.trim().to_str().unwrap()),
+        "{}",
+        case.name
+    );
+
+    // And laid out again, it is what git checks out of that.
+    let directory = lay_out();
+    let place = witness(site, "again", "refs/relo/vws/a/overlay");
+    if !site.stays() {
+        assert_eq!(files(Path::new(&directory)), files(&place), "{}", case.name);
+    }
+    site.ok(&["settle", "a"]);
+
+    // An accept beside an edit of the user's.
+    run(
+        site,
+        &site.top,
+        "sed -i 's/text 1\\b/user 1/; s/grkg 1\\b/hfre 1/' t.txt",
+    );
+    site.ok(&["propose", "a"]);
+    let before = files(&site.top);
+    site.ok(&["accept", "a"]);
+    let mut expected = files(&place);
+    let mut theirs = expected["t.txt"].clone();
+    theirs.1 = theirs
+        .1
+        .replace("text 1\n", "user 1\n")
+        .replace("text 1\r\n", "user 1\r\n")
+        .into();
+    expected.insert("t.txt".into(), theirs);
+    for (path, found) in files(&site.top) {
+        // What git takes for the same content is not written again.
+        if before.get(&path) == Some(&found) && path == "ends.txt" {
+            continue;
+        }
+        assert_eq!(found, expected[&path], "{}: {path}", case.name);
+    }
+    let status = site.git(&["status", "--porcelain"]);
+    assert!(!status.contains_str("ends.txt"), "{}: {status}", case.name);
+    site.ok(&["undo"]);
+    assert_eq!(files(&site.top), before, "{}", case.name);
 }
 
 /// What a command sees: each file's bytes, and what git makes of them.

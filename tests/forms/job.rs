@@ -1,4 +1,5 @@
-//! A repository to work in, and the main job: from a dirty tree to an accept, its undo and a reject.
+//! A repository to work in, and the main job: from a dirty tree to an accept, its undo and a reject, a
+//! stack of two, and a death in the middle. It is done in one way of holding files after the other.
 //!
 //! Every step is held against git: the base against `git add -A` with a private index, the overlay
 //! against what git makes of the same files, the accept against `git merge-file`. What is the user's
@@ -12,7 +13,8 @@ use std::process::Command;
 
 use bstr::{BString, ByteSlice};
 
-use crate::common::{Outcome, Sandbox, directories_stay};
+use crate::common::{BINARY, Outcome, Sandbox, directories_stay};
+use crate::ways::{self, Way};
 
 /// Where a job is done.
 pub struct Site {
@@ -23,6 +25,8 @@ pub struct Site {
     pub cwd: PathBuf,
     /// Variables of our commands alone; git, the witness, does not see them.
     pub world: Vec<(String, String)>,
+    /// How files are held.
+    pub way: Way,
 }
 
 /// The user's file `f`, with some lines of its own.
@@ -57,6 +61,7 @@ impl Site {
             cwd: top.clone(),
             top,
             world: Vec::new(),
+            way: Way::usual(),
         }
     }
 
@@ -166,6 +171,73 @@ impl Site {
         self.sandbox.outcome(command, input)
     }
 
+    /// Holds files in another way from now on.
+    pub fn hold(&mut self, way: Way) {
+        self.way = way;
+        if directories_stay() {
+            return;
+        }
+        let count = if way == Way::Stays { "1" } else { "0" };
+        self.sandbox.set_env("GIT_CONFIG_COUNT", count);
+        self.sandbox
+            .set_env("GIT_CONFIG_KEY_0", "relo.workspace.mode");
+        self.sandbox.set_env("GIT_CONFIG_VALUE_0", "worktree");
+    }
+
+    /// Whether a workspace has a directory as long as it lives.
+    pub fn stays(&self) -> bool {
+        self.way == Way::Stays || directories_stay()
+    }
+
+    /// Runs a script at the top of a workspace's files; gives what it printed.
+    #[track_caller]
+    pub fn run_in(&self, agent: &str, script: &str) -> BString {
+        let script = format!("cd \"$(git rev-parse --show-toplevel)\" && {script}");
+        let mut args = vec!["exec"];
+        args.extend(self.way.option());
+        args.extend([agent, "--", "sh", "-c", &script]);
+        self.ok(&args)
+    }
+
+    /// Runs a command of ours that is killed at this point, and puts in order what it left.
+    #[track_caller]
+    fn killed_at(&self, point: &str, args: &[&str]) {
+        let mut command = self.command(BINARY);
+        command.args(args).env("GIT_VWS_FAULT", point);
+        command.envs(self.world.iter().map(|(name, value)| (name, value)));
+        let outcome = self.sandbox.outcome(command, b"");
+        assert_eq!(
+            outcome.code(),
+            None,
+            "{args:?} passes by {point}: {outcome}"
+        );
+        self.ok(&["recover"]);
+    }
+
+    /// The files of a commit as git writes them out, in a folder beside the repository.
+    pub fn written_out(&self, commit: &str) -> PathBuf {
+        let (place, index) = ["written-out", "index-of-it"]
+            .map(|name| self.sandbox.root().join(name))
+            .into();
+        let _ = fs::remove_dir_all(&place);
+        let prefix = format!("--prefix={}/", place.display());
+        for args in [
+            &["read-tree", commit][..],
+            &["checkout-index", "--all", "--force", &prefix],
+        ] {
+            let mut command = self.command("git");
+            command
+                .current_dir(&self.top)
+                .env("GIT_INDEX_FILE", &index)
+                .args(["-c", "core.sparseCheckout=false"])
+                .args(["-c", "core.splitIndex=false"]);
+            let output = command.args(args).output().unwrap();
+            assert!(output.status.success(), "{}", output.stderr.as_bstr());
+        }
+        let _ = fs::remove_file(&index);
+        place
+    }
+
     /// Runs a command that must succeed; gives its output.
     #[track_caller]
     pub fn ok(&self, args: &[&str]) -> BString {
@@ -269,8 +341,57 @@ pub fn field(record: &BString, key: &str) -> String {
     line.unwrap_or_else(|| panic!("no '{key}' in: {record}"))
 }
 
-/// The main job. The site has the files of [`Site::fill`] and is dirty or not, as the form has it.
-pub fn main_job(site: &Site) {
+/// Every file below a folder, the repository itself apart.
+pub fn files(top: &Path) -> BTreeMap<String, (u32, BString)> {
+    fn look(top: &Path, folder: &Path, found: &mut BTreeMap<String, (u32, BString)>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(top).unwrap().to_str().unwrap().to_owned();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            if name == ".git" || name == ".relo" {
+                continue;
+            }
+            if meta.is_dir() {
+                look(top, &path, found);
+            } else if meta.is_symlink() {
+                found.insert(
+                    name,
+                    (0, fs::read_link(&path).unwrap().to_str().unwrap().into()),
+                );
+            } else {
+                let mode = meta.permissions().mode() & 0o111;
+                found.insert(name, (mode, fs::read(&path).unwrap().into()));
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    look(top, top, &mut found);
+    found
+}
+
+/// The main job, in the ways whose turn it is. The site has the files of [`Site::fill`] and is dirty or not, as the form has it.
+#[track_caller]
+pub fn main_job(site: &mut Site) {
+    let line = std::panic::Location::caller().line();
+    // Of the forms that one test goes through, the first has the long end of the job as well.
+    let whole = ways::long() || ways::is_first();
+    for way in ways::turn(line) {
+        job(site, way, whole);
+        site.ok(&["overlay", "dispose", "--force", "keep"]);
+    }
+    site.ok(&["overlay", "create", "keep"]);
+    site.ok_with(&["overlay", "write", "keep", "kept"], b"kept\n");
+}
+
+/// The whole of the main job in one way; the workspace `keep` is there afterwards.
+pub fn main_job_in(site: &mut Site, way: Way) {
+    job(site, way, true);
+}
+
+fn job(site: &mut Site, way: Way, whole: bool) {
+    site.hold(way);
+    eprintln!("way: {way:?}");
+    let site = &*site;
     let before = site.users_side();
     site.ok(&["overlay", "list"]);
 
@@ -287,17 +408,12 @@ pub fn main_job(site: &Site) {
     // One edit through the view, the others by a tool in a directory.
     let agents = base.replace("line 12\n", "agent\n");
     site.ok_with(&["overlay", "write", "a", "f"], &agents);
-    let status = site.ok(&[
-        "exec",
+    let status = site.run_in(
         "a",
-        "--",
-        "sh",
-        "-c",
-        "unset GIT_CONFIG_GLOBAL GIT_EXTERNAL_DIFF &&
-        cd \"$(git rev-parse --show-toplevel)\" && git status --porcelain && git diff HEAD &&
+        "unset GIT_CONFIG_GLOBAL GIT_EXTERNAL_DIFF && git status --porcelain && git diff HEAD &&
         rm gone && echo made >made && chmod +x made && mkdir -p in/deep && echo d >in/deep/d",
-    ]);
-    if !directories_stay() {
+    );
+    if !site.stays() {
         assert_eq!(status, "", "a directory is clean as it is laid out");
     }
     let diff = site.ok(&["overlay", "diff", "--name-status", "a"]);
@@ -305,6 +421,20 @@ pub fn main_job(site: &Site) {
     let show = site.ok(&["overlay", "show", "a"]);
     let listed = site.ok(&["overlay", "ls", "-r", "a"]);
     assert_eq!(listed, site.git(&["ls-tree", "-r", &field(&show, "tree")]));
+
+    // A directory is what git would write out, and git finds it clean.
+    let mut args = vec!["materialize", "a"];
+    args.extend(site.way.option_of_a_directory());
+    let directory = PathBuf::from(field(&site.ok(&args), "directory"));
+    let expected = files(&site.written_out("refs/relo/vws/a/overlay"));
+    assert_eq!(files(&directory), expected, "{}", directory.display());
+    if !site.stays() {
+        let status = site.git_in(&directory, &["status", "--porcelain"]);
+        assert_eq!(status, "");
+    }
+    let captured = site.ok(&["capture", "a"]);
+    assert!(captured.contains_str("unchanged"), "{captured}");
+    site.ok(&["settle", "a"]);
 
     // The user goes on meanwhile: what lands is git's own merge.
     let users = base.replace("line 6\n", "user meanwhile\n");
@@ -334,16 +464,17 @@ pub fn main_job(site: &Site) {
     site.ok(&["undo"]);
 
     // Another agent, turned down.
-    site.ok(&[
-        "run",
-        "b",
-        "--",
-        "sh",
-        "-c",
-        "cd \"$(git rev-parse --show-toplevel)\" && echo b >f",
-    ]);
+    let mut args = vec!["run"];
+    args.extend(site.way.option());
+    let script = "cd \"$(git rev-parse --show-toplevel)\" && echo b >f";
+    args.extend(["b", "--", "sh", "-c", script]);
+    site.ok(&args);
     site.ok(&["reject", "b"]);
     assert_eq!(site.read("f"), users.as_bstr());
+    if whole {
+        stacked(site);
+        killed(site);
+    }
     // With the last decision they are released; what was never offered stays.
     site.ok(&["overlay", "create", "keep"]);
     site.ok_with(&["overlay", "write", "keep", "kept"], b"kept\n");
@@ -360,9 +491,74 @@ pub fn main_job(site: &Site) {
     let after = site.users_side();
     for (name, bytes) in &before {
         // The one that was kept has its directory.
-        if directories_stay() && *name == "worktrees" {
+        if site.stays() && *name == "worktrees" {
             continue;
         }
         assert_eq!(bytes, &after[name], "{name} is the user's");
     }
+}
+
+/// A child on the unaccepted work of its parent: its diff is its own, and both land together.
+fn stacked(site: &Site) {
+    let users = site.read("in/g");
+    let parents = users.replace("line 12\n", "parent\n");
+    site.ok(&["overlay", "create", "parent"]);
+    site.ok_with(&["overlay", "write", "parent", "in/g"], &parents);
+    site.ok(&["stack", "child", "--on=parent", "--strict"]);
+    assert_eq!(
+        site.ok(&["overlay", "read", "child", "in/g"]),
+        parents.as_bstr()
+    );
+    site.run_in(
+        "child",
+        "sed 's/^line 6$/child/' in/g >g && cat g >in/g && rm g && echo child >in/child",
+    );
+    let both = parents.replace("line 6\n", "child\n");
+    let diff = site.ok(&["overlay", "diff", "--numstat", "child"]);
+    assert_eq!(diff, "1\t0\tin/child\n1\t1\tin/g\n");
+    site.ok(&["propose", "parent"]);
+    site.ok(&["propose", "child"]);
+    site.ok(&["accept", "--with-parents", "child"]);
+    assert_eq!(site.read("in/g"), both.as_bstr());
+    assert_eq!(site.read("in/child"), "child\n");
+    while site.read("in/g") != users {
+        site.ok(&["undo"]);
+    }
+    assert!(!site.top.join("in/child").exists());
+    site.ok(&["reject", "child"]);
+    site.ok(&["reject", "parent"]);
+}
+
+/// Killed between the objects and the ref, and between the files of an accept: nothing is lost, and
+/// nothing lands by half.
+#[cfg(not(debug_assertions))]
+fn killed(_: &Site) {}
+
+/// Killed between the objects and the ref, and between the files of an accept: nothing is lost, and
+/// nothing lands by half.
+#[cfg(debug_assertions)]
+fn killed(site: &Site) {
+    let before = site.read("in/g");
+    site.ok(&["overlay", "create", "late"]);
+    let script = "cd \"$(git rev-parse --show-toplevel)\" && echo late >in/g && echo late >in/late";
+    let mut args = vec!["exec"];
+    args.extend(site.way.option());
+    args.extend(["late", "--", "sh", "-c", script]);
+    site.killed_at("objects-durable", &args);
+    assert_eq!(site.ok(&["overlay", "read", "late", "in/g"]), "late\n");
+    assert_eq!(site.ok(&["overlay", "read", "late", "in/late"]), "late\n");
+    site.ok(&["settle", "late"]);
+    site.ok(&["propose", "late"]);
+    site.killed_at("step-swapped", &["accept", "--atomic", "late"]);
+    let landed = site.read("in/g") != before;
+    assert_eq!(site.top.join("in/late").exists(), landed, "by half");
+    if !landed {
+        site.ok(&["accept", "--atomic", "late"]);
+    }
+    assert_eq!(site.read("in/g"), "late\n");
+    assert_eq!(site.read("in/late"), "late\n");
+    site.ok(&["undo"]);
+    assert_eq!(site.read("in/g"), before);
+    assert!(!site.top.join("in/late").exists());
+    site.ok(&["reject", "late"]);
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::Write;
 
-use crate::job::{Site, main_job};
+use crate::job::{Site, main_job, main_job_in};
+use crate::ways;
 
 /// Says that a form cannot be made here.
 pub fn skip(form: &str, why: &str) {
@@ -35,30 +36,45 @@ fn initialised(options: &[&str]) -> Option<Site> {
 fn plain_and_sub_folder() {
     let mut site = Site::committed();
     site.soil();
-    main_job(&site);
-    site.ok(&["overlay", "dispose", "--force", "keep"]);
+    for way in ways::ALL {
+        if way.is_here() {
+            main_job_in(&mut site, way);
+            site.ok(&["overlay", "dispose", "--force", "keep"]);
+        }
+    }
     site.cwd = site.top.join("in");
-    main_job(&site);
+    main_job(&mut site);
 }
 
 #[test]
 fn reftable() {
-    if let Some(site) = initialised(&["--ref-format=reftable"]) {
-        main_job(&site);
+    if let Some(mut site) = initialised(&["--ref-format=reftable"]) {
+        main_job(&mut site);
+    }
+}
+
+#[test]
+fn reftable_through_a_linked_worktree() {
+    if let Some(mut site) = initialised(&["--ref-format=reftable"]) {
+        site.git(&["worktree", "add", "-q", "../w"]);
+        site.top = site.sandbox.root().join("w");
+        site.cwd = site.top.join("in");
+        site.soil();
+        main_job(&mut site);
     }
 }
 
 #[test]
 fn sha256() {
-    if let Some(site) = initialised(&["--object-format=sha256"]) {
-        main_job(&site);
+    if let Some(mut site) = initialised(&["--object-format=sha256"]) {
+        main_job(&mut site);
     }
 }
 
 #[test]
 fn reftable_and_sha256() {
-    if let Some(site) = initialised(&["--object-format=sha256", "--ref-format=reftable"]) {
-        main_job(&site);
+    if let Some(mut site) = initialised(&["--object-format=sha256", "--ref-format=reftable"]) {
+        main_job(&mut site);
     }
 }
 
@@ -73,7 +89,7 @@ fn linked_worktree_from_its_sub_folder() {
     let exclude = main.join(".git/info/exclude");
     fs::write(&exclude, "junk\n").unwrap();
     site.write("junk", "ignored\n");
-    main_job(&site);
+    main_job(&mut site);
     // Only the linked worktree was worked on.
     assert_eq!(site.git_in(&main, &["status", "--porcelain"]), "");
     assert!(!main.join(".relo").exists());
@@ -94,7 +110,7 @@ fn shallow() {
     site.cwd = site.top.clone();
     assert!(site.top.join(".git/shallow").exists());
     site.soil();
-    main_job(&site);
+    main_job(&mut site);
 }
 
 pub fn url(site: &Site) -> String {
@@ -109,7 +125,7 @@ fn alternates() {
     site.cwd = site.top.clone();
     assert!(site.top.join(".git/objects/info/alternates").exists());
     site.soil();
-    main_job(&site);
+    main_job(&mut site);
 }
 
 #[test]
@@ -119,7 +135,7 @@ fn sparse() {
         ("no cone", &["set", "--no-cone", "/*", "!/out/"]),
         ("sparse index", &["set", "--cone", "--sparse-index", "in"]),
     ] {
-        let site = Site::committed();
+        let mut site = Site::committed();
         let args: Vec<&str> = ["sparse-checkout"].iter().chain(args).copied().collect();
         if !site.git_can(&args) {
             skip(form, "this git does not know it");
@@ -127,7 +143,7 @@ fn sparse() {
         }
         assert!(!site.top.join("out").exists(), "{form}");
         site.soil();
-        main_job(&site);
+        main_job(&mut site);
         assert!(!site.top.join("out").exists(), "{form}");
         // What the checkout leaves out is in the overlay, and cannot be accepted into nowhere.
         site.ok(&["overlay", "create", "c"]);
@@ -168,7 +184,7 @@ fn index_forms() {
             &["update-index", "--force-untracked-cache"],
         ),
     ] {
-        let site = Site::committed();
+        let mut site = Site::committed();
         let (key, value) = setting.split_once('=').unwrap();
         site.git(&["config", key, value]);
         if !site.git_can(args) {
@@ -177,24 +193,24 @@ fn index_forms() {
         }
         site.soil();
         eprintln!("form: {form}");
-        main_job(&site);
+        main_job(&mut site);
     }
 }
 
 #[test]
 fn extensions() {
-    let site = Site::committed();
+    let mut site = Site::committed();
     site.git(&["config", "extensions.worktreeConfig", "true"]);
     site.git(&["config", "--worktree", "user.name", "Somebody"]);
     site.soil();
-    main_job(&site);
+    main_job(&mut site);
 
     let mut site = Site::committed();
     if site.git_can(&["worktree", "add", "-q", "--relative-paths", "../w"]) {
         site.top = site.sandbox.root().join("w");
         site.cwd = site.top.clone();
         site.soil();
-        main_job(&site);
+        main_job(&mut site);
     } else {
         skip("relativeWorktrees", "this git does not know it");
     }
@@ -212,11 +228,11 @@ fn an_extension_that_nobody_knows_is_refused_by_name() {
 
 #[test]
 fn precious_objects_stay() {
-    let site = Site::committed();
+    let mut site = Site::committed();
     site.git(&["config", "core.repositoryFormatVersion", "1"]);
     site.git(&["config", "extensions.preciousObjects", "true"]);
     site.soil();
-    main_job(&site);
+    main_job(&mut site);
     let packs = || {
         let folder = fs::read_dir(site.top.join(".git/objects/pack")).unwrap();
         let packs = folder.map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -237,28 +253,28 @@ fn precious_objects_stay() {
 
 #[test]
 fn no_commit_yet() {
-    let site = Site::with_init(&["-b", "trunk"]);
+    let mut site = Site::with_init(&["-b", "trunk"]);
     site.fill();
-    main_job(&site);
+    main_job(&mut site);
     assert_eq!(site.git_line(&["symbolic-ref", "HEAD"]), "refs/heads/trunk");
     assert!(!site.git_can(&["rev-parse", "--verify", "HEAD"]));
 }
 
 #[test]
 fn detached() {
-    let site = Site::committed();
+    let mut site = Site::committed();
     site.git(&["checkout", "-q", "--detach"]);
     site.soil();
-    main_job(&site);
+    main_job(&mut site);
 }
 
 #[test]
 fn packed_refs() {
-    let site = Site::committed();
+    let mut site = Site::committed();
     site.git(&["tag", "-m", "t", "t"]);
     site.git(&["pack-refs", "--all"]);
     site.soil();
-    main_job(&site);
+    main_job(&mut site);
     site.git(&["pack-refs", "--all"]);
     let list = site.ok(&["overlay", "list"]);
     assert!(list.starts_with(b"agent keep\n"), "{list}");
@@ -268,11 +284,11 @@ fn packed_refs() {
 
 #[test]
 fn index_lock_of_somebody() {
-    let site = Site::committed();
+    let mut site = Site::committed();
     site.soil();
     let lock = site.top.join(".git/index.lock");
     fs::write(&lock, "somebody's").unwrap();
-    main_job(&site);
+    main_job(&mut site);
     assert_eq!(fs::read(&lock).unwrap(), b"somebody's");
 }
 
@@ -283,7 +299,7 @@ fn something_under_way() {
         ("rebase", &["rebase", "side"]),
         ("cherry-pick", &["cherry-pick", "side"]),
     ] {
-        let site = Site::committed();
+        let mut site = Site::committed();
         site.write("c", "base\n");
         site.commit("base");
         site.git(&["checkout", "-q", "-b", "side"]);
@@ -295,7 +311,7 @@ fn something_under_way() {
         assert!(!site.git_can(command), "{form}");
         site.write("f", crate::job::lines(&[(1, "user")]));
         eprintln!("form: {form}");
-        main_job(&site);
+        main_job(&mut site);
         let markers = site.read("c");
         assert!(markers.starts_with(b"<<<<<<<"));
         site.ok(&["overlay", "create", "c"]);
@@ -313,12 +329,12 @@ fn something_under_way() {
 
 #[test]
 fn submodule() {
-    let site = Site::committed();
+    let mut site = Site::committed();
     site.git(&["clone", "-q", ".", "../lib"]);
     site.git(&["submodule", "--quiet", "add", "../lib", "sub"]);
     site.commit("with a submodule");
     site.soil();
-    main_job(&site);
+    main_job(&mut site);
     assert_eq!(
         site.git_in(&site.top.join("sub"), &["status", "--porcelain"]),
         ""

@@ -73,9 +73,9 @@ fn partial() -> Site {
 
 #[test]
 fn partial_clone() {
-    let site = partial();
+    let mut site = partial();
     site.soil();
-    crate::job::main_job(&site);
+    crate::job::main_job(&mut site);
 }
 
 #[test]

@@ -11,6 +11,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/volume.rs"]
+mod volume;
 
 mod check;
 mod content;
@@ -18,4 +20,7 @@ mod disks;
 mod job;
 mod kinds;
 mod limits;
+mod refused;
+mod volumes;
+mod ways;
 mod world;

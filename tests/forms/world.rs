@@ -190,7 +190,7 @@ fn settings_change_nothing_and_start_nothing() {
     ] {
         site.set(name, value);
     }
-    main_job(&site);
+    main_job(&mut site);
     let ran = fs::read(&trace).unwrap_or_default();
     assert!(ran.is_empty(), "{}", ran.as_bstr());
     // Nothing of ours is below the namespace.
@@ -236,7 +236,7 @@ fn the_repository_is_named_by_variables() {
         for (name, value) in variables {
             site.set(name, value);
         }
-        main_job(&site);
+        main_job(&mut site);
         site.ok(&["overlay", "dispose", "--force", "keep"]);
     }
 }
@@ -250,7 +250,7 @@ fn the_git_dir_of_a_linked_worktree_by_name() {
     site.cwd = site.top.clone();
     site.soil();
     site.set("GIT_DIR", main.join(".git/worktrees/w"));
-    main_job(&site);
+    main_job(&mut site);
     assert_eq!(site.git_in(&main, &["config", "core.bare"]), "false\n");
     assert_eq!(site.git_in(&main, &["status", "--porcelain"]), "");
 }
@@ -440,7 +440,7 @@ fn a_commit_whose_hooks_call_us_holds_what_was_staged() {
 #[test]
 fn a_hook_that_vetoes_our_refs_is_named() {
     for options in [&[][..], &["--ref-format=reftable"]] {
-        let site = Site::with_init(options);
+        let mut site = Site::with_init(options);
         site.fill();
         site.commit("first");
         site.ok(&["overlay", "create", "a"]);
@@ -466,7 +466,7 @@ fn a_hook_that_vetoes_our_refs_is_named() {
         site.script(&hook, "cat >>../seen; exit 0");
         site.soil();
         site.ok(&["overlay", "dispose", "--force", "a"]);
-        main_job(&site);
+        main_job(&mut site);
         let seen = fs::read(site.sandbox.root().join("seen")).unwrap();
         assert!(seen.contains_str("refs/relo/vws/a/overlay"));
     }
