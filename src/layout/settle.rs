@@ -8,6 +8,8 @@
 
 use std::path::PathBuf;
 
+use rustix::fs::{Access, access};
+
 use super::capture::{self, Captured};
 use super::directory::Places;
 use super::materialize::clear;
@@ -67,7 +69,8 @@ pub fn capture(store: &Store<'_>, agent: &AgentId) -> Result<Captured> {
 }
 
 /// The current state of a workspace, after an import of its directory where one is open: what every
-/// reader calls first. A directory that has vanished leaves the last revision.
+/// reader calls first. A directory that has vanished leaves the last revision; so does a repository
+/// that nothing can be written to, in which reading goes on.
 ///
 /// # Errors
 /// As [`capture()`], apart from a missing directory.
@@ -75,7 +78,12 @@ pub fn import(store: &Store<'_>, agent: &AgentId) -> Result<Workspace> {
     if store.open_directory(agent)?.is_none() {
         return Ok(store.load(agent)?);
     }
-    let lock = store.lock(agent)?;
+    let lock = match store.lock(agent) {
+        Err(_) if access(store.repository().common_dir(), Access::WRITE_OK).is_err() => {
+            return Ok(store.load(agent)?);
+        }
+        lock => lock?,
+    };
     import_locked(store, &lock, agent)
 }
 

@@ -5,10 +5,18 @@ use std::fs;
 use bstr::ByteSlice;
 use insta::assert_snapshot;
 
+use crate::common::directories_stay;
 use crate::job::Site;
+use crate::kinds::skip;
 
 #[test]
 fn a_plain_repository() {
+    if directories_stay() {
+        return skip(
+            "a plain repository",
+            "what it says of workspaces is another thing",
+        );
+    }
     let site = Site::committed();
     assert_snapshot!(site.vws(&["check"]), @"
     usable
@@ -36,6 +44,12 @@ fn a_plain_repository() {
 
 #[test]
 fn a_bare_partial_one_has_limits() {
+    if directories_stay() {
+        return skip(
+            "a bare partial one has limits",
+            "what it says of workspaces is another thing",
+        );
+    }
     let mut site = Site::committed();
     site.git(&["config", "uploadpack.allowFilter", "true"]);
     let url = crate::kinds::url(&site);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use bstr::ByteSlice;
 
-use crate::common::{BINARY, Outcome};
+use crate::common::{BINARY, Outcome, directories_stay};
 use crate::job::{Site, lines};
 use crate::kinds::{skip, url};
 
@@ -22,6 +22,9 @@ fn refs(site: &Site) -> bstr::BString {
 
 #[test]
 fn bare() {
+    if directories_stay() {
+        return skip("bare", "it is about a workspace without a directory");
+    }
     let mut site = Site::committed();
     site.git(&["clone", "-q", "--bare", ".", "../b.git"]);
     site.top = site.sandbox.root().join("b.git");
@@ -80,6 +83,12 @@ fn partial_clone() {
 
 #[test]
 fn partial_clone_fetches_what_is_read() {
+    if directories_stay() {
+        return skip(
+            "partial clone fetches what is read",
+            "it is about a workspace without a directory",
+        );
+    }
     let site = partial();
     site.ok(&["overlay", "create", "a", "--base=HEAD~1"]);
     // Only the old version of `f` is missing: it is fetched when it is read, and not before.
@@ -95,6 +104,12 @@ fn partial_clone_fetches_what_is_read() {
 
 #[test]
 fn a_layout_of_a_partial_clone_fetches_once() {
+    if directories_stay() {
+        return skip(
+            "a layout of a partial clone fetches once",
+            "it is about a workspace without a directory",
+        );
+    }
     let site = partial();
     site.git(&["checkout", "-q", "HEAD~2"]);
     for n in 0..20 {
@@ -140,6 +155,12 @@ fn origin(site: &Site) -> String {
 
 #[test]
 fn partial_clone_whose_remote_is_gone() {
+    if directories_stay() {
+        return skip(
+            "partial clone whose remote is gone",
+            "it is about a workspace without a directory",
+        );
+    }
     let site = partial();
     site.ok(&["overlay", "create", "a", "--base=HEAD~1"]);
     let id = site.git_line(&["rev-parse", "HEAD~1:f"]);
@@ -273,6 +294,9 @@ fn read_only_repository() {
     site.ok(&["overlay", "create", "a"]);
     site.ok_with(&["overlay", "write", "a", "f"], b"edited\n");
     site.ok(&["propose", "a"]);
+    // One whose directory is open is read, too: as it was captured last.
+    site.ok(&["overlay", "create", "open"]);
+    site.ok(&["materialize", "open"]);
     let bin = site.sandbox.root().join("bin");
     fs::create_dir(&bin).unwrap();
     fs::copy(BINARY, bin.join("git-vws")).unwrap();
@@ -292,6 +316,8 @@ fn read_only_repository() {
         (&["overlay", "show", "a"], "last commit"),
         (&["overlay", "read", "a", "f"], "edited"),
         (&["overlay", "ls", "a"], "run.sh"),
+        (&["overlay", "show", "open"], "revision 1"),
+        (&["overlay", "read", "open", "gone"], "gone"),
         (&["overlay", "diff", "a"], "M\tf"),
         (&["changes", "a"], "proposed M"),
         (&["journal"], ""),
@@ -314,6 +340,8 @@ fn read_only_repository() {
         &["accept", "a"],
         &["reject", "a"],
         &["overlay", "dispose", "--force", "a"],
+        &["capture", "open"],
+        &["propose", "open"],
     ] {
         let outcome = as_nobody(&site, args, b"text\n");
         assert_eq!(outcome.code(), Some(128), "{args:?}: {outcome}");

@@ -4,7 +4,9 @@ use std::fs;
 
 use bstr::ByteSlice;
 
+use crate::common::directories_stay;
 use crate::job::{Site, field, lines, main_job};
+use crate::kinds::skip;
 
 /// Settings that would sign, ask, start something, or print otherwise; `RECORD` is a program that
 /// leaves a trace and fails, `HOOKS` a folder of hooks that do.
@@ -340,6 +342,12 @@ fn objects_go_where_the_caller_says() {
 
 #[test]
 fn a_quarantine_is_read_and_no_ref_is_moved_to_what_it_holds() {
+    if directories_stay() {
+        return skip(
+            "a quarantine is read and no ref is moved to what it holds",
+            "it is about a workspace without a directory",
+        );
+    }
     let mut site = Site::committed();
     site.ok(&["overlay", "create", "a"]);
     let objects = site.sandbox.root().join("objects");
@@ -439,6 +447,12 @@ fn a_commit_whose_hooks_call_us_holds_what_was_staged() {
 
 #[test]
 fn a_hook_that_vetoes_our_refs_is_named() {
+    if directories_stay() {
+        return skip(
+            "a hook that vetoes our refs is named",
+            "it is about a workspace without a directory",
+        );
+    }
     for options in [&[][..], &["--ref-format=reftable"]] {
         let mut site = Site::with_init(options);
         site.fill();
