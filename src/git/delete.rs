@@ -21,6 +21,7 @@ use bstr::ByteSlice;
 
 use super::held::{Failed, Held, failed};
 use super::marks::Mark;
+use super::set::flush_folders;
 use super::{RefUpdate, Refs, Repository, fault};
 
 impl Refs<'_> {
@@ -90,9 +91,7 @@ impl Refs<'_> {
             // A reflog that comes back says nothing that is not true.
             prune(&root.join("logs"), folder);
         }
-        for folder in changed {
-            let _ = Repository::flush_dir(&folder);
-        }
+        flush_folders(&changed);
         Ok(())
     }
 }

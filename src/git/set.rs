@@ -9,20 +9,23 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use git2::{ErrorClass, ErrorCode};
 
 use super::held::{Failed, Held, failed, raised};
-use super::{ObjectId, RefUpdate, Refs, Repository, fault};
+use super::{ObjectId, RefUpdate, Refs, fault};
+use crate::disk;
 
-/// More files than so many are flushed by so many threads: the file system makes one of their requests.
-const FLUSHERS: usize = 4;
+/// So few are flushed one after the other: threads would cost more than they bring.
+const FEW: usize = 4;
 
 /// A ref that is about to move.
 struct Ready {
     lock: Held,
-    file: File,
+    /// Its new content, to be flushed.
+    file: Option<OwnedFd>,
     old: Option<ObjectId>,
     new: ObjectId,
     /// The folders whose flush makes the move last.
@@ -41,9 +44,10 @@ impl Refs<'_> {
             ready.push(self.make_ready(update).map_err(|error| (at, error))?);
         }
         let last = list.len() - 1;
-        let files: Vec<&File> = ready.iter().map(|one| &one.file).collect();
+        let files: Vec<OwnedFd> = ready.iter_mut().filter_map(|one| one.file.take()).collect();
         let flushed = flush(&files);
-        flushed.map_err(|e| (last, failed(&self.path_of(&list[last].name), &e)))?;
+        flushed.map_err(|e| (last, failed(&self.path_of(&list[last].name), &e.into())))?;
+        drop(files);
         for (at, one) in ready.iter().enumerate() {
             let update = &list[start + at];
             let logged = self.note(update, one.old, one.new);
@@ -90,7 +94,7 @@ impl Refs<'_> {
         }
         Ok(Ready {
             lock,
-            file,
+            file: Some(file.into()),
             old,
             new,
             folders,
@@ -203,29 +207,18 @@ fn is_off(word: &str) -> bool {
     off.iter().any(|one| word.eq_ignore_ascii_case(one))
 }
 
-/// Flushes files, side by side where they are many.
-fn flush(files: &[&File]) -> io::Result<()> {
-    if files.len() <= FLUSHERS {
-        return files.iter().try_for_each(|file| file.sync_all());
+/// Flushes files or folders, side by side where they are many.
+fn flush(open: &[OwnedFd]) -> rustix::io::Result<()> {
+    if open.len() <= FEW {
+        return open.iter().try_for_each(rustix::fs::fsync);
     }
-    let share = files.len().div_ceil(FLUSHERS);
-    std::thread::scope(|scope| {
-        let parts: Vec<_> = files
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().try_for_each(|file| file.sync_all())))
-            .collect();
-        parts.into_iter().try_for_each(|part| match part.join() {
-            Ok(flushed) => flushed,
-            Err(panic) => std::panic::resume_unwind(panic),
-        })
-    })
+    disk::flush(open)
 }
 
-/// A file system that cannot flush a folder has no promise to keep here.
-fn flush_folders(folders: &BTreeSet<PathBuf>) {
-    for folder in folders {
-        let _ = Repository::flush_dir(folder);
-    }
+/// Flushes folders of refs. A file system that cannot flush a folder has no promise to keep here.
+pub(super) fn flush_folders(folders: &BTreeSet<PathBuf>) {
+    let open = |folder: &PathBuf| File::open(folder).ok().map(OwnedFd::from);
+    let _ = flush(&folders.iter().filter_map(open).collect::<Vec<_>>());
 }
 
 /// Puts a ref in its place, where empty folders of refs that are gone may stand.
