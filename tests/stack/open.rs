@@ -320,6 +320,19 @@ fn every_refusal_of_an_import_changes_nothing() {
         "stale"
     );
     assert_eq!(refs(), before);
+    // What git ignores, and the workspace does not hold, is never written over.
+    fs::remove_file(directory.join("new")).unwrap();
+    fs::create_dir(directory.join("new")).unwrap();
+    fs::write(directory.join("new/file"), "a tool's\n").unwrap();
+    let exclude = sandbox.repo().join(".git/info/exclude");
+    let mut rules = fs::read(&exclude).unwrap_or_default();
+    rules.extend_from_slice(b"\n/new/\n");
+    fs::write(&exclude, rules).unwrap();
+    let _ = sandbox.vws(&["capture", "r"]);
+    let before = refs();
+    assert_eq!(refused(&import("new/file"), text), "workspace_changed");
+    assert_eq!(fs::read(directory.join("new/file")).unwrap(), b"a tool's\n");
+    assert_eq!(refs(), before);
     assert_eq!(fs::read(outside.join("file")).unwrap(), b"precious\n");
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 }
