@@ -24,6 +24,12 @@ pub(crate) fn checksum(format: ObjectFormat, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
+/// The number of four bytes in network order that begins at `at`.
+pub(super) fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..at + 4)?;
+    Some(u32::from_be_bytes(word.try_into().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

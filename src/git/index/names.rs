@@ -5,6 +5,7 @@
 //! versions 2 to 4, unmerged and flagged entries. A split or a sparse index does not hold all
 //! names, and is refused.
 
+use crate::git::checksum::be32;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -211,11 +212,6 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
         value = value.checked_add(usize::from(byte & 0x7f))?;
     }
     Some(value)
-}
-
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    let word = bytes.get(at..at + 4)?;
-    Some(u32::from_be_bytes(word.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use super::write::{NAME_MASK, STAT_LEN, padded};
 use super::{Error, Result, StatData};
+use crate::git::checksum::be32;
 use crate::git::checksum::{checksum, hash_len};
 use crate::git::{ObjectFormat, ObjectId};
 use bstr::{BStr, ByteSlice};
@@ -220,11 +221,6 @@ fn extensions(mut rest: &[u8]) -> std::result::Result<(), Refusal> {
         rest = next.ok_or(Refusal::Damaged("an extension is cut"))?;
     }
     Ok(())
-}
-
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    let word = bytes.get(at..at + 4)?;
-    Some(u32::from_be_bytes(word.try_into().ok()?))
 }
 
 #[cfg(test)]

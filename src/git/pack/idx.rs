@@ -1,6 +1,7 @@
 //! The index of a pack, version 2 (gitformat-pack(5)): written for every pack, and read back when
 //! packs are rolled up.
 
+use crate::git::checksum::be32;
 use crate::git::checksum::{checksum, hash_len};
 use crate::git::{ObjectFormat, ObjectId};
 
@@ -87,11 +88,6 @@ pub(super) fn read(format: ObjectFormat, bytes: &[u8]) -> Option<(Vec<Entry>, &[
         });
     }
     Some((entries, &body[large_end..]))
-}
-
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    let word = bytes.get(at..at + 4)?;
-    Some(u32::from_be_bytes(word.try_into().ok()?))
 }
 
 #[cfg(test)]
