@@ -201,42 +201,85 @@ fn br_32_what_a_power_cut_leaves_is_named_and_cleared() {
     assert_eq!(read(&sandbox, "a", "f"), "a");
 }
 
+/// The flushes and renames of one call, in order; `None` where nothing can be traced.
+fn disk_steps(sandbox: &Sandbox, args: &[&str]) -> Option<String> {
+    let log = sandbox.root().join("trace");
+    let traced = sandbox
+        .command("strace")
+        .args(["-f", "-y", "-o"])
+        .arg(&log)
+        .args(["-e", "trace=fsync,fdatasync,rename,renameat,renameat2"])
+        .arg(env!("CARGO_BIN_EXE_git-vws"))
+        .args(args)
+        .output();
+    if !traced.is_ok_and(|out| out.status.success()) {
+        println!("skipped: strace is missing or may not trace");
+        return None;
+    }
+    Some(fs::read_to_string(&log).unwrap())
+}
+
+/// The places in a trace at which this is done, the first and the last.
+fn places(log: &str, call: &str, what: &str) -> (usize, usize) {
+    let lines = log.lines().enumerate();
+    let mut hits = lines.filter(|(_, line)| line.contains(call) && line.contains(what));
+    let first = hits.next();
+    let (first, _) = first.unwrap_or_else(|| panic!("no {call} of {what}: {log}"));
+    (first, hits.last().map_or(first, |(at, _)| at))
+}
+
 #[test]
 fn br_32_objects_are_flushed_before_the_ref_and_the_folder_after_it() {
     let sandbox = started();
     let _ = done(&sandbox, &["overlay", "create", "a"]);
-    let log = sandbox.root().join("trace");
-    let mut traced = sandbox.command("strace");
-    traced
-        .args([
-            "-f",
-            "-y",
-            "-e",
-            "trace=fsync,fdatasync,rename,renameat,renameat2",
-            "-o",
-        ])
-        .arg(&log)
-        .arg(env!("CARGO_BIN_EXE_git-vws"))
-        .args(["overlay", "write", "a", "f"]);
-    if !traced.output().is_ok_and(|out| out.status.success()) {
-        println!("skipped: strace is missing or may not trace");
+    let Some(log) = disk_steps(&sandbox, &["overlay", "write", "a", "f"]) else {
         return;
-    }
-    let log = fs::read_to_string(&log).unwrap();
-    let at = |call: &str, what: &str| {
-        let hit = |line: &&str| line.contains(call) && line.contains(what);
-        let found = log.lines().position(|line| hit(&line));
-        found.unwrap_or_else(|| panic!("no {call} of {what}: {log}"))
     };
-    let moved = at("rename", "overlay.lock\", ");
-    let before = [
-        at("sync(", ".pack>"),
-        at("sync(", ".idx.tmp>"),
+    let at = |call, what| places(&log, call, what).0;
+    let contents = [".pack>", ".idx.tmp>", "overlay.lock>"].map(|file| at("sync(", file));
+    let steps = [
+        *contents.iter().max().unwrap(),
+        at("rename", ".idx.tmp\", "),
         at("sync(", "objects/pack>"),
-        at("sync(", "overlay.lock>"),
+        at("rename", "overlay.lock\", "),
+        at("sync(", ".git/refs/relo/vws/a>"),
     ];
-    assert!(before.is_sorted() && before[3] < moved, "{log}");
-    assert!(at("sync(", ".git/refs/relo/vws/a>") > moved, "{log}");
+    assert!(steps.is_sorted(), "{steps:?} {log}");
+}
+
+#[test]
+fn br_32_an_accept_touches_no_file_before_its_journal_is_on_disk() {
+    let sandbox = started();
+    let _ = done(&sandbox, &["overlay", "create", "a"]);
+    write(&sandbox, "a", "f", "new\n");
+    let _ = done(&sandbox, &["propose", "a"]);
+    let Some(log) = disk_steps(&sandbox, &["accept", "a"]) else {
+        return;
+    };
+    let first = |call, what| places(&log, call, what).0;
+    let last = |call, what| places(&log, call, what).1;
+    let journal = ".git/refs/relo/journal>";
+    let swap = first("renameat2", "RENAME_EXCHANGE");
+    let before = [
+        first("sync(", ".pack>"),
+        first("sync(", "objects/pack>"),
+        first("rename", "journal/1.lock\", "),
+        first("sync(", journal),
+        swap,
+    ];
+    assert!(before.is_sorted(), "{before:?} {log}");
+    assert!(first("sync(", ".vws-1-0.new>") < swap, "{log}");
+    // The decisions, and the end of the journal's entry, when the working tree is on disk.
+    let top = format!("{}>", sandbox.repo().display());
+    let after = [
+        swap,
+        first("sync(", &top),
+        first("rename", "changes/a/2.lock\", "),
+        last("rename", "journal/1.lock\", "),
+        last("sync(", journal),
+    ];
+    assert!(after.is_sorted(), "{after:?} {log}");
+    assert!(last("sync(", "refs/relo/changes/a>") > after[2], "{log}");
 }
 
 #[test]

@@ -1,27 +1,42 @@
 //! Flushing several files or folders at once.
 //!
-//! One after the other, each waits for a commit of the file system's journal of its own. Asked for
-//! together, they share one or two: several times faster where the disk is slow or busy.
+//! One after the other, each waits for a commit of the file system's journal of its own. Where all are
+//! being written before the first is waited for, one or two commits serve them all.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::fs::fsync;
+use rustix::fs::{Advice, fadvise, fsync};
 use rustix::io::Errno;
 
 /// How many wait at the same time; they do nothing but wait.
 const TOGETHER: usize = 16;
+/// So few are waited for one after the other: threads would cost more than they bring, and on btrfs two
+/// that are flushed at the same time commit the whole file system.
+const FEW: usize = 4;
 
-/// Flushes all of them.
+/// Flushes all of them. What a file system cannot flush at all, as some cannot flush a folder, it has made
+/// no promise about.
 ///
 /// # Errors
 /// The first failure that was seen; the others have been flushed all the same, or have failed too.
 pub fn flush(open: &[OwnedFd]) -> Result<(), Errno> {
+    if open.len() > 1 {
+        // What will not be needed soon is written out at once and without waiting. It does not leave the
+        // cache, being busy, and a folder, or a file system that knows no advice, does as it likes.
+        for one in open {
+            let _ = fadvise(one, 0, None, Advice::DontNeed);
+        }
+    }
+    if open.len() <= FEW {
+        let each = open.iter().map(flush_one);
+        return each.fold(Ok(()), Result::and);
+    }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut result = Ok(());
         while let Some(one) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
-            result = result.and(fsync(one));
+            result = result.and(flush_one(one));
         }
         result
     };
@@ -37,4 +52,11 @@ pub fn flush(open: &[OwnedFd]) -> Result<(), Errno> {
         }
         result
     })
+}
+
+fn flush_one(one: &OwnedFd) -> Result<(), Errno> {
+    match fsync(one) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
+        flushed => flushed,
+    }
 }

@@ -75,13 +75,13 @@ impl WorkTree<'_> {
         folders
     }
 
-    /// Flushes the content that was prepared beside these paths, all at once.
+    /// Flushes the content that was prepared beside these paths and what else is `owed`, all at once.
     ///
     /// # Errors
     /// When one cannot be flushed, or is not there.
-    pub fn flush_prepared(&self, spots: &[Spot<'_>]) -> Result<(), Fault> {
+    pub fn flush_prepared(&self, spots: &[Spot<'_>], owed: Vec<OwnedFd>) -> Result<(), Fault> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut files = Vec::with_capacity(spots.len());
+        let mut files = owed;
         for spot in spots {
             let place = self.place(*spot)?;
             match openat(&place.folder, place.fresh.as_bytes(), flags, Mode::empty()) {

@@ -194,8 +194,8 @@ fn what_was_prepared_is_flushed_together_and_a_missing_one_is_told() {
         bytes: b"d/f",
     };
     tree.prepare(link, target, false).unwrap();
-    tree.flush_prepared(&[file, link]).unwrap();
-    let missing = tree.flush_prepared(&[file, spot("d/g", "3"), link]);
+    tree.flush_prepared(&[file, link], Vec::new()).unwrap();
+    let missing = tree.flush_prepared(&[file, spot("d/g", "3"), link], Vec::new());
     assert!(matches!(missing, Err(Fault::Failed { .. })));
     // Each folder once, and none that is gone.
     let paths = ["d/f", "d/g", "gone/h", "l", "m"];

@@ -6,8 +6,10 @@
 //! does, so that a death in between leaves the ref as it was.
 //!
 //! Deletions that follow each other are carried out together: all locks are taken and all expectations
-//! looked at before the first ref goes, then they go in the given order, and each folder is flushed
-//! once. Letting many workspaces go would otherwise be mostly flushes.
+//! looked at before the first ref goes, then they go in the given order.
+//!
+//! No folder is flushed: what a power failure brings back is a ref that nobody needed, and its object with
+//! it, for whoever collects objects flushes more than that. Git does not flush deletions either.
 //!
 //! Our locks are hard links to the mark of the steps under way (see [`super::marks`]): complete with their
 //! content from the first moment, and known as a dead process's by their inode.
@@ -15,14 +17,13 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bstr::ByteSlice;
 
 use super::held::{Failed, Held, failed};
 use super::marks::Mark;
-use super::set::flush_folders;
-use super::{RefUpdate, Refs, Repository, fault};
+use super::{RefUpdate, Refs, fault};
 
 impl Refs<'_> {
     /// Deletes refs that hold what is expected of them, with their reflogs, in the given order; nothing
@@ -84,14 +85,11 @@ impl Refs<'_> {
             .iter()
             .filter_map(|update| Some(update.name.rsplit_once('/')?.0))
             .collect();
-        let mut changed = BTreeSet::new();
         // The deepest first: what is above may be empty only then.
         for folder in folders.iter().rev() {
-            changed.insert(prune(root, folder));
-            // A reflog that comes back says nothing that is not true.
+            prune(root, folder);
             prune(&root.join("logs"), folder);
         }
-        flush_folders(&changed);
         Ok(())
     }
 }
@@ -140,7 +138,6 @@ fn without_packed(root: &Path, names: &BTreeSet<&[u8]>) -> io::Result<()> {
     if written.is_err() {
         let _ = fs::remove_file(&new);
     }
-    let _ = Repository::flush_dir(root);
     written
 }
 
@@ -158,9 +155,8 @@ fn remove(path: &Path) -> Result<(), git2::Error> {
     }
 }
 
-/// Removes a folder of refs and those above it that are empty now, but not one like `refs/relo`. Gives the
-/// folder whose flush makes all of that last: the lowest that is left.
-fn prune(root: &Path, folder: &str) -> PathBuf {
+/// Removes a folder of refs and those above it that are empty now, but not one like `refs/relo`.
+fn prune(root: &Path, folder: &str) {
     let mut at = root.join(folder);
     for _ in 2..folder.split('/').count() {
         if fs::remove_dir(&at).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
@@ -168,7 +164,6 @@ fn prune(root: &Path, folder: &str) -> PathBuf {
         }
         at.pop();
     }
-    at
 }
 
 #[cfg(test)]

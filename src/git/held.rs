@@ -34,6 +34,16 @@ impl Held {
         made(path, create)
     }
 
+    /// As [`Held::begin`], for a ref that shall hold what another one's file holds: the lock is one more name of
+    /// that file, whose content is on disk. Files of refs are replaced and never written to. `None` where
+    /// that file holds something else, or cannot be had so; then nothing is locked.
+    pub(super) fn link(path: &Path, twin: &Path, content: &[u8]) -> Option<Held> {
+        made(path.to_owned(), |path| fs::hard_link(twin, path))
+            .ok()
+            .map(|(held, ())| held)
+            .filter(|_| fs::read(path).is_ok_and(|found| found == content))
+    }
+
     /// Puts the file in the ref's place, which lets the lock go.
     pub(super) fn put(self, place: &Path) -> io::Result<()> {
         fs::rename(&self.0, place)?;

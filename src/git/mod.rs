@@ -29,6 +29,7 @@ mod loose;
 mod marks;
 mod objects;
 mod oracle;
+mod publish;
 mod refs;
 mod repository;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub use lock::{Lock, PATIENCE};
 pub use loose::{LogEntry, LooseRef, LooseState};
 pub use objects::{Commit, NewCommit, Objects, Staging};
 pub use oracle::{Finished, GitCommand};
+pub use publish::Publish;
 pub use refs::{Expect, PackedStamp, RefUpdate, Refs};
 pub use repository::{Door, RefBackend, Repository};
 pub use stale::{LockFile, StaleRule};

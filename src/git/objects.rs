@@ -5,7 +5,7 @@ use std::rc::Rc;
 use bstr::{BStr, BString, ByteSlice};
 use git2::ErrorCode;
 
-use super::pack::{self, HeldPack, PackEntry, PackOptions, PackWriter};
+use super::pack::{self, PackEntry, PackOptions, PackWriter, WrittenPack};
 use super::tree::{self, BlobSource, TreeSource, TreeStore};
 use super::{Error, Lock, ObjectFormat, ObjectId, ObjectKind, Repository, Result};
 
@@ -213,6 +213,11 @@ impl<'r> Staging<'r> {
         &self.objects
     }
 
+    /// The repository that the objects are for.
+    pub(super) fn repository(&self) -> &'r Repository {
+        self.objects.repository
+    }
+
     /// Stages an object.
     ///
     /// # Errors
@@ -285,14 +290,10 @@ impl<'r> Staging<'r> {
         self.pack.is_empty()
     }
 
-    /// Writes what is staged as one pack and flushes it; `None` where nothing is. The pack is held
-    /// against collection until it is released or dropped: move the refs in between.
-    ///
-    /// # Errors
-    /// When the pack cannot be written.
-    pub fn publish(self) -> Result<Option<HeldPack>> {
+    /// Writes what is staged as one pack, for [`super::Publish`] to flush; `None` where nothing is.
+    pub(super) fn write(self) -> Result<Option<WrittenPack>> {
         let folder = self.objects.repository.objects_dir();
-        Ok(self.pack.publish(folder, PackOptions::default())?)
+        Ok(self.pack.write(folder, PackOptions::default())?)
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use git2::{ErrorClass, ErrorCode};
 
 use super::marks::{self, Mark};
+use super::publish::Publish;
 use super::{Error, ObjectId, RefBackend, Repository, Result, fault};
 
 /// What must stand at a ref for an update to go through.
@@ -39,6 +40,11 @@ pub struct RefUpdate {
     pub new: Option<ObjectId>,
     /// The reflog message. `None`: no reflog is started.
     pub log: Option<String>,
+    /// Whether it may reach the disk after the last one of its list. A crash in the middle may then leave
+    /// that one alone.
+    pub unordered: bool,
+    /// A ref that holds the same, and whose file may be shared.
+    pub twin: Option<String>,
 }
 
 impl RefUpdate {
@@ -54,6 +60,8 @@ impl RefUpdate {
             expect,
             new: Some(new),
             log: None,
+            unordered: false,
+            twin: None,
         }
     }
 
@@ -64,7 +72,22 @@ impl RefUpdate {
             expect,
             new: None,
             log: None,
+            unordered: false,
+            twin: None,
         }
+    }
+
+    /// Lets the step reach the disk after the last one of its list: whoever finds that one alone can do
+    /// without it.
+    pub fn unordered(mut self) -> Self {
+        self.unordered = true;
+        self
+    }
+
+    /// Says that another ref holds the same id, durably: its file may serve for both.
+    pub fn as_in(mut self, twin: String) -> Self {
+        self.twin = Some(twin);
+        self
     }
 
     /// Keeps the step in a reflog, which is started where there is none.
@@ -193,6 +216,14 @@ impl<'r> Refs<'r> {
     /// [`Error::Moved`] when an expectation is not met, [`Error::Locked`] when git's lock on the
     /// ref stays held, [`Error::Hook`] when a `reference-transaction` hook refuses.
     pub fn apply(&self, updates: &[RefUpdate]) -> Result<()> {
+        let mut publish = Publish::of_refs(self.repository);
+        publish.apply(updates)?;
+        publish.finish();
+        Ok(())
+    }
+
+    /// Carries the steps out as part of a publish.
+    pub(super) fn apply_in(&self, updates: &[RefUpdate], publish: &mut Publish<'_>) -> Result<()> {
         if updates.is_empty() {
             return Ok(());
         }
@@ -204,7 +235,10 @@ impl<'r> Refs<'r> {
             });
         }
         match self.repository.ref_backend() {
-            RefBackend::Git => self.apply_by_git(updates),
+            RefBackend::Git => {
+                publish.make_durable(Vec::new())?;
+                self.apply_by_git(updates)
+            }
             RefBackend::InProcess => {
                 let deletes = updates.iter().any(|update| update.new.is_none());
                 let names = updates.iter().map(|update| update.name.as_str());
@@ -213,7 +247,7 @@ impl<'r> Refs<'r> {
                 fault::point("refs-marked");
                 updates
                     .chunk_by(|one, next| one.new.is_some() == next.new.is_some())
-                    .try_for_each(|steps| self.step(steps, mark.as_ref()))?;
+                    .try_for_each(|steps| self.step(steps, mark.as_ref(), publish))?;
                 fault::point("refs-done");
                 Ok(())
             }
@@ -221,7 +255,12 @@ impl<'r> Refs<'r> {
     }
 
     /// Carries out updates, or deletions, that follow each other.
-    fn step(&self, steps: &[RefUpdate], mark: Option<&Mark>) -> Result<()> {
+    fn step(
+        &self,
+        steps: &[RefUpdate],
+        mark: Option<&Mark>,
+        publish: &mut Publish<'_>,
+    ) -> Result<()> {
         let mut attempt = 0;
         let mut done = 0;
         let lock_of = |update: &RefUpdate| self.path_of(&format!("{}.lock", update.name));
@@ -230,8 +269,11 @@ impl<'r> Refs<'r> {
         fault::leaving("ref-locked", || fault::empty_file(&lock_of(&steps[0])));
         loop {
             let tried = match steps[0].new {
-                Some(_) => self.set(steps, &mut done),
-                None => self.delete(steps, &mut done, mark),
+                Some(_) => self.set(steps, &mut done, publish)?,
+                None => {
+                    publish.make_durable(Vec::new())?;
+                    self.delete(steps, &mut done, mark)
+                }
             };
             let (at, error) = match tried {
                 Ok(()) => {

@@ -2,12 +2,13 @@
 //!
 //! libgit2 flushes each ref, its folder, its reflog and that one's folder, one after the other. Here steps
 //! that follow each other are carried out together: all locks are taken and all expectations looked at
-//! before the first ref moves; the new contents are flushed side by side; then the refs move in the given
-//! order. The last of a list is the caller's commit point, so the folders of the others are flushed
-//! before it moves. The reflog is appended to and not flushed: it repeats what the chain of revisions says.
+//! before the first ref moves; the new contents are flushed together, with what else the publish has to
+//! flush (see [`super::publish`]); then the refs move in the given order. The last of a list is the caller's
+//! commit point, so the folders of the others are flushed before it moves, unless the caller says that
+//! they need not be. The reflog is appended to and not flushed: it repeats what the chain of revisions says.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,16 +16,16 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorClass, ErrorCode};
 
 use super::held::{Failed, Held, failed, raised};
-use super::{ObjectId, RefUpdate, Refs, fault};
-use crate::disk;
+use super::publish::{Publish, flush_folders};
+use super::{Error, ObjectId, RefUpdate, Refs, fault};
 
-/// So few are flushed one after the other: threads would cost more than they bring.
-const FEW: usize = 4;
+/// The outer result of [`Refs::set`].
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A ref that is about to move.
 struct Ready {
     lock: Held,
-    /// Its new content, to be flushed.
+    /// Its new content, to be flushed; `None` where it is on disk already.
     file: Option<OwnedFd>,
     old: Option<ObjectId>,
     new: ObjectId,
@@ -35,38 +36,59 @@ struct Ready {
 impl Refs<'_> {
     /// Sets refs that hold what is expected of them, in the given order; none moves where one of them does
     /// not hold it. The first `done` of the list have moved already, and it grows with each that moves, for
-    /// the next try. The error's code is one of those that libgit2 gives: `Locked`, `Modified`, `Exists`,
-    /// `NotFound`.
-    pub(super) fn set(&self, list: &[RefUpdate], done: &mut usize) -> Result<(), Failed> {
-        let start = *done;
-        let mut ready = Vec::with_capacity(list.len() - start);
-        for (at, update) in list.iter().enumerate().skip(start) {
-            ready.push(self.make_ready(update).map_err(|error| (at, error))?);
+    /// the next try. The inner error's code is one of those that libgit2 gives: `Locked`, `Modified`,
+    /// `Exists`, `NotFound`.
+    ///
+    /// # Errors
+    /// What cannot be flushed is not tried again.
+    pub(super) fn set(
+        &self,
+        list: &[RefUpdate],
+        done: &mut usize,
+        publish: &mut Publish<'_>,
+    ) -> Result<Result<(), Failed>> {
+        let mut ready = Vec::with_capacity(list.len() - *done);
+        for (at, update) in list.iter().enumerate().skip(*done) {
+            match self.make_ready(update) {
+                Ok(one) => ready.push(one),
+                Err(error) => return Ok(Err((at, error))),
+            }
+        }
+        let files = ready.iter_mut().filter_map(|one| one.file.take());
+        publish.make_durable(files.collect())?;
+        Ok(self.put_all(list, ready, done, publish))
+    }
+
+    /// Moves the refs.
+    fn put_all(
+        &self,
+        list: &[RefUpdate],
+        ready: Vec<Ready>,
+        done: &mut usize,
+        publish: &mut Publish<'_>,
+    ) -> Result<(), Failed> {
+        for (at, (update, one)) in list[*done..].iter().zip(&ready).enumerate() {
+            let logged = self.note(update, one.old, one.new);
+            logged.map_err(|error| (*done + at, error))?;
         }
         let last = list.len() - 1;
-        let files: Vec<OwnedFd> = ready.iter_mut().filter_map(|one| one.file.take()).collect();
-        let flushed = flush(&files);
-        flushed.map_err(|e| (last, failed(&self.path_of(&list[last].name), &e.into())))?;
-        drop(files);
-        for (at, one) in ready.iter().enumerate() {
-            let update = &list[start + at];
-            let logged = self.note(update, one.old, one.new);
-            logged.map_err(|error| (start + at, error))?;
-        }
-        let mut folders = BTreeSet::new();
+        let mut ahead = BTreeSet::new();
         for one in ready {
-            let place = self.path_of(&list[*done].name);
-            if *done == last {
-                flush_folders(&std::mem::take(&mut folders));
+            let update = &list[*done];
+            let place = self.path_of(&update.name);
+            if *done == last && !ahead.is_empty() {
+                flush_folders(&std::mem::take(&mut ahead));
             }
             put(one.lock, &place).map_err(|e| (*done, failed(&place, &e)))?;
-            folders.extend(one.folders);
+            match *done == last || update.unordered {
+                true => publish.changed(one.folders),
+                false => ahead.extend(one.folders),
+            }
             *done += 1;
             if *done <= last {
                 fault::point("ref-moved");
             }
         }
-        flush_folders(&folders);
         Ok(())
     }
 
@@ -77,13 +99,23 @@ impl Refs<'_> {
             .new
             .ok_or_else(|| raised(ErrorCode::Invalid, "is to go"))?;
         let standing = self.lowest_folder(name);
-        let (lock, mut file) = Held::begin(self.path_of(&format!("{name}.lock")))?;
+        let place = self.path_of(&format!("{name}.lock"));
+        let content = format!("{new}\n");
+        let twin = update.twin.as_ref().map(|twin| self.path_of(twin));
+        let linked = twin.and_then(|twin| Held::link(&place, &twin, content.as_bytes()));
+        let (lock, file) = match linked {
+            Some(lock) => (lock, None),
+            None => {
+                let (lock, mut file) = Held::begin(place)?;
+                let written = file.write_all(content.as_bytes());
+                written.map_err(|e| failed(&self.path_of(name), &e))?;
+                (lock, Some(file.into()))
+            }
+        };
         let old = self.check(update)?;
         if old.is_none() {
             self.check_room(name)?;
         }
-        let written = file.write_all(format!("{new}\n").as_bytes());
-        written.map_err(|e| failed(&self.path_of(name), &e))?;
         let mut folders = Vec::new();
         let mut at = self.path_of(name);
         while at.pop() {
@@ -94,7 +126,7 @@ impl Refs<'_> {
         }
         Ok(Ready {
             lock,
-            file: Some(file.into()),
+            file,
             old,
             new,
             folders,
@@ -205,20 +237,6 @@ impl Refs<'_> {
 fn is_off(word: &str) -> bool {
     let off = ["false", "no", "off", "0", ""];
     off.iter().any(|one| word.eq_ignore_ascii_case(one))
-}
-
-/// Flushes files or folders, side by side where they are many.
-fn flush(open: &[OwnedFd]) -> rustix::io::Result<()> {
-    if open.len() <= FEW {
-        return open.iter().try_for_each(rustix::fs::fsync);
-    }
-    disk::flush(open)
-}
-
-/// Flushes folders of refs. A file system that cannot flush a folder has no promise to keep here.
-pub(super) fn flush_folders(folders: &BTreeSet<PathBuf>) {
-    let open = |folder: &PathBuf| File::open(folder).ok().map(OwnedFd::from);
-    let _ = flush(&folders.iter().filter_map(open).collect::<Vec<_>>());
 }
 
 /// Puts a ref in its place, where empty folders of refs that are gone may stand.

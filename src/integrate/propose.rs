@@ -69,7 +69,8 @@ pub fn propose(store: &Store<'_>, agent: &AgentId, message: Option<&BStr>) -> Re
         let mut pins = Vec::new();
         pins.extend(store.stage_branch(staging, &workspace, message)?);
         let snap = names::snap(agent, workspace.revision());
-        pins.push(RefUpdate::set(snap, Expect::Anything, workspace.commit));
+        // The overlay's chain of revisions leads to it.
+        pins.push(RefUpdate::set(snap, Expect::Anything, workspace.commit).unordered());
         if proposal.commit.is_none() {
             let what = format!("proposal of {} paths", proposal.changes.len());
             pins.push(changes::stage(store, staging, &mut proposal, &what)?);

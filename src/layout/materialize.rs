@@ -17,7 +17,8 @@ use super::selected::{self, Selected};
 use super::state::{State, not_ours, state, unmark};
 use super::told::told_once;
 use super::{Directory, Error, Result, Stats, admin, exclude, removal};
-use crate::git::{self, Expect, Lock, RefUpdate, Repository, fault};
+use crate::disk;
+use crate::git::{self, Expect, Lock, Publish, RefUpdate, Repository, fault};
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::workspace::{Store, Workspace, names};
 
@@ -146,15 +147,27 @@ pub(super) fn lay_out(
     let cut = store.load(agent)?;
     let places = Places::new(store.repository(), agent)?;
     check_root(store, agent, &places)?;
-    let pin = RefUpdate::set(names::exec(agent), Expect::Missing, cut.commit);
-    store.repository().refs().apply(&[pin])?;
+    let pin = RefUpdate::set(names::exec(agent), Expect::Missing, cut.commit)
+        .as_in(names::overlay(agent));
+    let mut publish = Publish::of_refs(store.repository());
+    publish.apply(&[pin])?;
     fault::point("exec-pinned");
     let plan = Plan {
         store,
         cut: &cut,
         places: &places,
     };
-    let made = plan.lay_out(ladder);
+    let folders = publish.finish_unflushed();
+    let made = std::thread::scope(|scope| {
+        // The disk is waited for while the directory is laid out.
+        let flush = || disk::flush(&folders);
+        let other = std::thread::Builder::new().spawn_scoped(scope, flush);
+        let made = plan.lay_out(ladder);
+        if other.is_err() {
+            let _ = flush();
+        }
+        made
+    });
     store.refresh_mirror(agent);
     match made {
         Ok(done) => Ok(Directory {

@@ -160,8 +160,8 @@ impl Store<'_> {
             message: &message,
         })?;
         // A create that was killed between the two leaves a base pin and no overlay: no workspace
-        // yet, so the next create may put its own base there.
-        let pin = RefUpdate::set(names::base(agent), Expect::Anything, base);
+        // yet, so the next create may put its own base there. The overlay alone leads to its base.
+        let pin = RefUpdate::set(names::base(agent), Expect::Anything, base).unordered();
         let point = RefUpdate::create(names::overlay(agent), commit);
         let branch = start
             .branch

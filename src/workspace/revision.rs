@@ -22,7 +22,9 @@ use bstr::BString;
 use super::meta::{Kind, Metadata, Mode};
 use super::{Error, Keeper, Result, Store, Workspace, names};
 use crate::git::tree;
-use crate::git::{self, Expect, Lock, NewCommit, ObjectId, PATIENCE, RefUpdate, Staging, fault};
+use crate::git::{
+    self, Expect, Lock, NewCommit, ObjectId, PATIENCE, Publish, RefUpdate, Staging, fault,
+};
 use crate::model::{AgentId, Refusal, Revision};
 
 /// How often a lost compare-and-swap is tried again.
@@ -258,7 +260,8 @@ impl Store<'_> {
         if let Some(base) = change.base {
             // The base pin may be behind the commit point, never ahead of it: the overlay's own
             // commit has the new base as its parent, so it is reachable either way.
-            steps.push(RefUpdate::set(names::base(&agent), Expect::Anything, base));
+            let pin = RefUpdate::set(names::base(&agent), Expect::Anything, base);
+            steps.push(pin);
         }
         self.put(staging, &steps)?;
         let after = Workspace {
@@ -289,21 +292,14 @@ impl Store<'_> {
         })
     }
 
-    /// Writes and flushes what is staged, then carries out the ref steps.
+    /// Publishes what is staged together with the ref steps (see [`Publish`]).
     ///
     /// # Errors
     /// As [`git::Refs::apply`]; failures to write the pack.
     pub fn put(&self, staging: Staging<'_>, steps: &[RefUpdate]) -> Result<()> {
-        let held = staging.publish()?;
-        fault::point("objects-durable");
-        self.repository.refs().apply(steps)?;
-        fault::point("published");
-        if let Some(held) = held {
-            // A `.keep` that stays is cleared by the next roll-up.
-            let _ = held.release();
-            fault::point("pack-released");
-            self.repository.tidy_packs();
-        }
+        let mut publish = Publish::begin(staging)?;
+        publish.apply(steps)?;
+        publish.finish();
         Ok(())
     }
 }

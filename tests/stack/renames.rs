@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bstr::{BString, ByteSlice};
 use git_vws::git::tree::{self, EXECUTABLE, Entry, LINK, REGULAR};
-use git_vws::git::{NewCommit, ObjectId, ObjectKind, Staging};
+use git_vws::git::{NewCommit, ObjectId, ObjectKind, Publish, Staging};
 use git_vws::workspace::{Keep, Trees, merge_trees};
 
 use crate::place::Place;
@@ -254,7 +254,8 @@ fn a_merge_follows_renames_as_git_does() {
     let cases: Vec<Case> = (0..count)
         .map(|_| case(&mut staging, &mut random))
         .collect();
-    let _held = staging.publish().unwrap();
+    let mut publish = Publish::begin(staging).unwrap();
+    publish.apply(&[]).unwrap();
     let mut staging = Staging::new(&place.repository).unwrap();
     let (mut followed, mut refused, mut stricter) = (0, 0, Vec::new());
     for (case, expected) in cases.iter().zip(git(&place, &cases)) {
@@ -286,7 +287,8 @@ fn a_merge_follows_renames_as_git_does() {
 
 /// `<path> <text>` of each file in a tree.
 fn files(place: &Place, staging: Staging<'_>, tree: ObjectId) -> Vec<String> {
-    let _held = staging.publish().unwrap();
+    let mut publish = Publish::begin(staging).unwrap();
+    publish.apply(&[]).unwrap();
     let tree = tree.to_string();
     let names = place
         .sandbox

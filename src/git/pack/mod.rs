@@ -1,5 +1,5 @@
 //! The small pack of one publish: all objects of a revision in one file pair, made durable by three
-//! flushes however many objects there are.
+//! flushes in two goes, however many objects there are.
 //!
 //! # Files
 //!
@@ -7,7 +7,8 @@
 //!
 //! 1. `pack-<name>.keep`, created exclusively and locked with `flock(2)` for as long as the writer
 //!    lives. It says `git-vws pid <n>`. Git never touches a pack that has one.
-//! 2. `pack-<name>.pack`, then `pack-<name>.idx.tmp`; both are flushed.
+//! 2. `pack-<name>.pack`, then `pack-<name>.idx.tmp`; both are flushed, together with what else the
+//!    publish has to flush before its refs move (see [`super::publish`]).
 //! 3. `pack-<name>.idx.tmp` is renamed to `.idx`; then the directory is flushed.
 //!
 //! A `.pack` without `.idx` is invisible to Git, so the rename of the index is the moment at which
@@ -57,7 +58,7 @@ mod writer;
 
 pub use entry::PackEntry;
 pub use leftovers::{Cleaned, clean_leftovers};
-pub use publish::HeldPack;
+pub use publish::{HeldPack, WrittenPack};
 pub use roll::{RollUp, roll_up};
 pub use writer::PackWriter;
 

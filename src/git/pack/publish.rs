@@ -2,11 +2,13 @@
 
 use super::listing::MAGIC;
 use super::{Error, PackOptions, Result};
+use crate::disk;
 use crate::git::fault;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -95,6 +97,7 @@ impl Keep {
 pub(super) const KEEP_PREFIX: &str = "git-vws pid ";
 
 /// Files of a publish that is not complete; removed if it never is.
+#[derive(Debug)]
 struct Unfinished {
     stem: PathBuf,
     keep: Option<Keep>,
@@ -124,16 +127,65 @@ pub(super) fn with_suffix(stem: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// A pack that is written and not yet flushed, nor to be seen by anybody. To drop it removes it.
+#[derive(Debug)]
+#[must_use = "nobody sees the objects before the pack is completed"]
+pub struct WrittenPack {
+    files: Unfinished,
+    dir: PathBuf,
+    contents: Option<[OwnedFd; 2]>,
+    fsync: bool,
+}
+
+impl WrittenPack {
+    /// Hands out the files whose content has to be flushed before [`WrittenPack::complete`]: together
+    /// with whatever else the caller has to flush. None where the pack need not be durable.
+    pub fn take_contents(&mut self) -> impl Iterator<Item = OwnedFd> + use<> {
+        let contents = self.contents.take().filter(|_| self.fsync);
+        contents.into_iter().flatten()
+    }
+
+    /// Makes the objects visible, and the files' names last. The caller has flushed their content.
+    ///
+    /// # Errors
+    /// As [`super::PackWriter::publish`].
+    pub fn complete(mut self) -> Result<HeldPack> {
+        fault::point("pack-indexed");
+        let (tmp, idx) = (self.files.path(".idx.tmp"), self.files.path(".idx"));
+        fs::rename(&tmp, &idx).map_err(Error::io("create", &idx))?;
+        fault::point("pack-visible");
+        // From here on the pack is visible, and stays.
+        let held = HeldPack {
+            pack: self.files.path(".pack"),
+            keep: self.files.keep.take(),
+        };
+        if self.fsync {
+            File::open(&self.dir)
+                .and_then(|dir| dir.sync_all())
+                .map_err(Error::io("flush", &self.dir))?;
+        }
+        Ok(held)
+    }
+
+    /// Flushes the content and completes the pack.
+    pub(super) fn make_durable(mut self) -> Result<HeldPack> {
+        let contents: Vec<OwnedFd> = self.take_contents().collect();
+        disk::flush(&contents)
+            .map_err(|error| Error::io("flush", &self.files.path(".pack"))(error.into()))?;
+        self.complete()
+    }
+}
+
 /// Writes pack and index, in the order that the module's documentation gives reasons for.
-pub(super) fn store(
+pub(super) fn write(
     objects_dir: &Path,
     pack: &[u8],
     index: &[u8],
     trailer: &[u8],
     options: PackOptions,
-) -> Result<HeldPack> {
+) -> Result<WrittenPack> {
     let dir = objects_dir.join("pack");
-    let mut files = reserve(&dir, trailer, options)?;
+    let files = reserve(&dir, trailer, options)?;
     fault::point("pack-kept");
     let pack_path = files.path(".pack");
     fault::leaving("pack-torn", || {
@@ -141,27 +193,13 @@ pub(super) fn store(
     });
     let pack_file = write_file(&pack_path, pack, options)?;
     fault::point("pack-written");
-    let (tmp, idx) = (files.path(".idx.tmp"), files.path(".idx"));
-    let index_file = write_file(&tmp, index, options)?;
-    if options.fsync {
-        // One after the other only here: what the first waits for mostly covers the second.
-        flush(&pack_path, &pack_file)?;
-        flush(&tmp, &index_file)?;
-    }
-    fault::point("pack-indexed");
-    fs::rename(&tmp, &idx).map_err(Error::io("create", &idx))?;
-    fault::point("pack-visible");
-    // From here on the pack is visible, and stays.
-    let held = HeldPack {
-        pack: pack_path,
-        keep: files.keep.take(),
-    };
-    if options.fsync {
-        File::open(&dir)
-            .and_then(|dir| dir.sync_all())
-            .map_err(Error::io("flush", &dir))?;
-    }
-    Ok(held)
+    let index_file = write_file(&files.path(".idx.tmp"), index, options)?;
+    Ok(WrittenPack {
+        files,
+        dir,
+        contents: Some([pack_file.into(), index_file.into()]),
+        fsync: options.fsync,
+    })
 }
 
 /// Takes a name that nothing else has by creating its `.keep`.
@@ -217,8 +255,4 @@ fn write_file(path: &Path, bytes: &[u8], options: PackOptions) -> Result<File> {
     let mut file = create_new(path, options)?;
     file.write_all(bytes).map_err(Error::io("write", path))?;
     Ok(file)
-}
-
-fn flush(path: &Path, file: &File) -> Result<()> {
-    file.sync_data().map_err(Error::io("flush", path))
 }

@@ -1,7 +1,7 @@
 //! The pack while it grows: a buffer of entries, each object once, that can be read back.
 
 use super::entry::{crc32, inflate};
-use super::publish::{HeldPack, store};
+use super::publish::{HeldPack, WrittenPack, write};
 use super::{PackEntry, PackOptions, Result, idx};
 use crate::git::checksum::checksum;
 use crate::git::{ObjectFormat, ObjectId, ObjectKind};
@@ -121,7 +121,21 @@ impl PackWriter {
     ///
     /// Fails with the file that could not be written; nothing of this pack is left then, or, if only
     /// the last flush of the directory failed, a complete pack that nothing refers to.
-    pub fn publish(mut self, objects_dir: &Path, options: PackOptions) -> Result<Option<HeldPack>> {
+    pub fn publish(self, objects_dir: &Path, options: PackOptions) -> Result<Option<HeldPack>> {
+        let written = self.write(objects_dir, options)?;
+        written.map(WrittenPack::make_durable).transpose()
+    }
+
+    /// As [`PackWriter::publish`], but leaves it to the caller when to flush.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the file that could not be written; nothing of this pack is left then.
+    pub fn write(
+        mut self,
+        objects_dir: &Path,
+        options: PackOptions,
+    ) -> Result<Option<WrittenPack>> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -131,7 +145,7 @@ impl PackWriter {
         let trailer = checksum(self.format, &self.pack);
         self.pack.extend_from_slice(&trailer);
         let index = idx::write(self.format, &mut self.entries, &trailer);
-        store(objects_dir, &self.pack, &index, &trailer, options).map(Some)
+        write(objects_dir, &self.pack, &index, &trailer, options).map(Some)
     }
 }
 

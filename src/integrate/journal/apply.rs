@@ -86,8 +86,11 @@ impl Journal<'_> {
         }
         fault::point("steps-prepared");
         let flushed = match each {
-            true => self.flush_prepared(entry, &all),
-            false => self.disk().flush_all(),
+            true => self.flush_prepared(entry, &all, self.take_owed()),
+            false => {
+                let _ = disk::flush(&self.take_owed());
+                self.disk().flush_all()
+            }
         };
         if let Err(fault) = flushed {
             // Then each is flushed as it is swapped in: prepared anew.
@@ -99,17 +102,9 @@ impl Journal<'_> {
         }
         self.each_group(entry, &groups, &mut all, (hooks, &mut kept), Self::forward)?;
         fault::point("steps-swapped");
-        let folders = self.changed_folders(entry);
+        self.owe(self.changed_folders(entry));
         let swapped: Vec<_> = all.iter().enumerate().collect();
-        // The disk is waited for while the old files are left alone.
-        std::thread::scope(|scope| {
-            let flush = || disk::flush(&folders);
-            let other = std::thread::Builder::new().spawn_scoped(scope, flush);
-            self.rest(entry, &swapped);
-            if other.is_err() {
-                let _ = flush();
-            }
-        });
+        self.rest(entry, &swapped);
         // The others have been taken back.
         let landed = groups.into_iter().filter(|group| !dead(entry, group));
         let landed: Vec<_> = landed.collect();
@@ -165,7 +160,7 @@ impl Journal<'_> {
         self.carry_out(entry, index, &mut all[index], hooks)
     }
 
-    /// Lets the old content of a step go: now it is written.
+    /// Lets the old content of a step go: the new one is on disk, and the old one in the journal.
     fn let_go(
         &self,
         entry: &mut Entry,
@@ -229,8 +224,13 @@ impl Journal<'_> {
         Ok(())
     }
 
-    /// Flushes what was prepared beside the paths.
-    fn flush_prepared(&self, entry: &Entry, all: &[Progress]) -> std::result::Result<(), Fault> {
+    /// Flushes what was prepared beside the paths, and what is owed.
+    fn flush_prepared(
+        &self,
+        entry: &Entry,
+        all: &[Progress],
+        owed: Vec<OwnedFd>,
+    ) -> std::result::Result<(), Fault> {
         let prepared = all.iter().enumerate().filter_map(|(index, progress)| {
             let there = matches!(&progress.at, At::Ready { ours: Some(_), .. });
             there.then(|| (entry.steps[index].path.as_bstr(), Self::tag(entry, index)))
@@ -240,7 +240,7 @@ impl Journal<'_> {
             .iter()
             .map(|(path, tag)| Spot { path, tag })
             .collect();
-        self.disk().flush_prepared(&spots)
+        self.disk().flush_prepared(&spots, owed)
     }
 
     /// Flushes each folder that the entry changed something in. A file system that cannot do so has

@@ -1,5 +1,7 @@
 //! Entries in the repository: begun, amended and ended, under the lock of their working tree.
 
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +13,8 @@ use super::{Error, Result};
 use crate::disk::{self, WorkTree};
 use crate::git::tree::{self, Entry as TreeEntry};
 use crate::git::{
-    self, Expect, Lock, NewCommit, ObjectId, ObjectKind, PATIENCE, RefUpdate, Staging, fault,
+    self, Expect, Lock, NewCommit, ObjectId, ObjectKind, PATIENCE, Publish, RefUpdate, Staging,
+    fault,
 };
 use crate::model::RepoPath;
 use crate::workspace::{Store, names};
@@ -44,6 +47,8 @@ pub struct Journal<'r> {
     pub(super) top: PathBuf,
     pub(super) executable_bit: bool,
     worktree: Option<BString>,
+    /// Files and folders to be flushed with whatever is waited for next.
+    owed: RefCell<Vec<OwnedFd>>,
     _lock: Lock,
 }
 
@@ -77,6 +82,7 @@ impl<'r> Journal<'r> {
             top,
             executable_bit,
             worktree,
+            owed: RefCell::new(Vec::new()),
             _lock: lock,
         })
     }
@@ -115,12 +121,23 @@ impl<'r> Journal<'r> {
         self.end(entry, State::RolledBack, &mut |_, _| Ok(Vec::new()))
     }
 
+    /// Has these flushed with what is waited for next.
+    pub(super) fn owe(&self, open: Vec<OwnedFd>) {
+        self.owed.borrow_mut().extend(open);
+    }
+
+    /// What is to be flushed with what is waited for now.
+    pub(super) fn take_owed(&self) -> Vec<OwnedFd> {
+        self.owed.take()
+    }
+
     pub(super) fn disk(&self) -> WorkTree<'_> {
         WorkTree::new(&self.top, self.executable_bit)
     }
 
-    /// Begins an entry: when this returns, the pre-images, the results and the intention are
-    /// durable, and nothing has been written to the working tree.
+    /// Begins an entry: when this returns, the pre-images and the results are durable, the intention is
+    /// written, and nothing has been written to the working tree. [`Journal::apply`] flushes the
+    /// intention with what it prepares beside the paths, before it changes the first of them.
     ///
     /// `staging` holds the blobs that the steps name; those that it does not hold are copied from
     /// the object database. Permission bits and folders are looked up on disk.
@@ -158,16 +175,14 @@ impl<'r> Journal<'r> {
         let _numbers = Lock::exclusive(&path, PATIENCE)?;
         entry.id = self.next_id()?;
         // Staged once more per try would grow the pack; one entry.json per number is small.
-        let held = {
-            entry.commit = self.stage(&mut staging, &entry, None)?;
-            staging.publish().map_err(Error::from)?
-        };
+        entry.commit = self.stage(&mut staging, &entry, None)?;
+        let mut publish = Publish::begin(staging)?;
         fault::point("journal-stored");
         let mut tries = 0;
         loop {
             let name = names::journal(&entry.id.to_string());
             let step = RefUpdate::create(name, entry.commit);
-            match self.store.repository().refs().apply(&[step]) {
+            match publish.apply(&[step]) {
                 Ok(()) => break,
                 Err(git::Error::Moved { .. }) if tries < TRIES => {
                     tries += 1;
@@ -175,16 +190,13 @@ impl<'r> Journal<'r> {
                     let mut again = Staging::new(self.store.repository())?;
                     entry.commit = self.stage(&mut again, &entry, None)?;
                     // The first pack is still held, so the blobs are safe until the ref names them.
-                    drop(again.publish()?);
+                    Publish::begin(again)?.apply(&[])?;
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         fault::point("journal-begun");
-        if let Some(held) = held {
-            let _ = held.release();
-            self.store.repository().tidy_packs();
-        }
+        self.owe(publish.finish_unflushed());
         Ok(entry)
     }
 
@@ -200,14 +212,20 @@ impl<'r> Journal<'r> {
         let mut staging = Staging::new(self.store.repository())?;
         let mut ended = entry.clone();
         ended.state = state;
-        let mut updates = decide(&ended, &mut staging)?;
+        // A power failure may leave the end alone: the changes are proposed again then, and whoever
+        // accepts them finds the working tree as it shall be.
+        let decided = decide(&ended, &mut staging)?;
+        let mut updates: Vec<_> = decided.into_iter().map(RefUpdate::unordered).collect();
         if let Kind::Undo { of } = ended.kind {
             updates.extend(self.mark_undone(of, &ended, &mut staging)?);
         }
         let (commit, update) = self.next_state(&mut staging, &ended)?;
         updates.push(update);
         fault::point("journal-decided");
-        self.store.put(staging, &updates)?;
+        let mut publish = Publish::begin(staging)?;
+        publish.flush_first(self.take_owed());
+        publish.apply(&updates)?;
+        publish.finish();
         fault::point("journal-ended");
         ended.commit = commit;
         *entry = ended;

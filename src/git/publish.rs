@@ -1,0 +1,133 @@
+//! One publish: objects, then the refs that name them, on disk in this order with as few waits as it takes.
+//!
+//! 1. The objects are written as one pack of ours, which nobody sees and nothing has flushed.
+//! 2. The refs are locked and looked at, and what they shall hold is written beside them.
+//! 3. All of that content is flushed in one go, with whatever else the caller needs on disk first.
+//! 4. The pack appears, and its folder is flushed.
+//! 5. The refs move, each in its turn; where the order counts, folders are flushed before the last one.
+//! 6. The folders of the refs are flushed. The caller may have something to flush in the same go.
+//!
+//! Each go waits about as long as one flush (see [`disk::flush`]), so a publish of any size takes three or
+//! four. Killed before step 5, or refused in step 2, it leaves every ref as it was.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use super::pack::{HeldPack, WrittenPack};
+use super::{Error, RefUpdate, Repository, Result, Staging, fault};
+use crate::disk;
+
+/// A publish under way.
+pub struct Publish<'r> {
+    repository: &'r Repository,
+    pack: Pack,
+    /// Files and folders to flush before a ref moves.
+    first: Vec<OwnedFd>,
+    /// The folders whose flush makes the moves last.
+    folders: BTreeSet<PathBuf>,
+}
+
+enum Pack {
+    None,
+    Written(WrittenPack),
+    Durable(HeldPack),
+}
+
+impl<'r> Publish<'r> {
+    /// Writes what is staged, unseen by others so far.
+    ///
+    /// # Errors
+    /// When the pack cannot be written.
+    pub fn begin(staging: Staging<'r>) -> Result<Self> {
+        let mut publish = Self::of_refs(staging.repository());
+        if let Some(pack) = staging.write()? {
+            publish.pack = Pack::Written(pack);
+        }
+        Ok(publish)
+    }
+
+    /// A publish without objects.
+    pub fn of_refs(repository: &'r Repository) -> Self {
+        Publish {
+            repository,
+            pack: Pack::None,
+            first: Vec::new(),
+            folders: BTreeSet::new(),
+        }
+    }
+
+    /// Has files and folders flushed before the first ref moves.
+    pub fn flush_first(&mut self, open: Vec<OwnedFd>) {
+        self.first.extend(open);
+    }
+
+    /// As [`super::Refs::apply`], when the objects are on disk. May be called again where it was refused.
+    ///
+    /// # Errors
+    /// As [`super::Refs::apply`]; when something cannot be flushed.
+    pub fn apply(&mut self, updates: &[RefUpdate]) -> Result<()> {
+        self.repository.refs().apply_in(updates, self)?;
+        // Where no ref moves there is still the pack.
+        self.make_durable(Vec::new())
+    }
+
+    /// Makes the moves last, and lets go of the objects: they are reachable now, or were for a moment
+    /// only.
+    pub fn finish(mut self) {
+        flush_folders(&std::mem::take(&mut self.folders));
+        drop(self.finish_unflushed());
+    }
+
+    /// As [`Publish::finish`], for a caller who flushes more in the same go: these are the folders to flush.
+    #[must_use = "the moves do not last before these are flushed"]
+    pub fn finish_unflushed(self) -> Vec<OwnedFd> {
+        fault::point("published");
+        if let Pack::Durable(held) = self.pack {
+            // A `.keep` that stays is cleared by the next roll-up.
+            let _ = held.release();
+            fault::point("pack-released");
+            self.repository.tidy_packs();
+        }
+        opened(&self.folders)
+    }
+
+    /// Flushes everything that must be on disk before a ref moves: these files, in which refs shall
+    /// find their content, among them.
+    pub(super) fn make_durable(&mut self, files: Vec<OwnedFd>) -> Result<()> {
+        let mut first = std::mem::take(&mut self.first);
+        first.extend(files);
+        if let Pack::Written(pack) = &mut self.pack {
+            first.extend(pack.take_contents());
+        }
+        if !first.is_empty() {
+            let common_dir = self.repository.common_dir();
+            disk::flush(&first).map_err(|e| Error::io("flush files of", common_dir, e.into()))?;
+        }
+        self.pack = match std::mem::replace(&mut self.pack, Pack::None) {
+            Pack::Written(pack) => {
+                let held = pack.complete()?;
+                fault::point("objects-durable");
+                Pack::Durable(held)
+            }
+            other => other,
+        };
+        Ok(())
+    }
+
+    /// Notes a folder that a ref has moved in.
+    pub(super) fn changed(&mut self, folders: impl IntoIterator<Item = PathBuf>) {
+        self.folders.extend(folders);
+    }
+}
+
+/// Flushes folders of refs. A file system that cannot flush a folder has no promise to keep here.
+pub(super) fn flush_folders(folders: &BTreeSet<PathBuf>) {
+    let _ = disk::flush(&opened(folders));
+}
+
+fn opened(folders: &BTreeSet<PathBuf>) -> Vec<OwnedFd> {
+    let open = |folder: &PathBuf| File::open(folder).ok().map(OwnedFd::from);
+    folders.iter().filter_map(open).collect()
+}
