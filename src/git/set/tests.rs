@@ -120,3 +120,40 @@ fn a_name_that_is_a_folder_to_another_has_no_room() {
     scratch.open().refs().apply(&[update]).unwrap();
     assert_eq!(scratch.id(&["rev-parse", "refs/relo/old/ref"]), one);
 }
+
+#[test]
+fn a_ref_that_holds_what_another_does_shares_its_file_until_one_moves() {
+    use std::os::unix::fs::MetadataExt;
+    let scratch = Scratch::new(ObjectFormat::Sha1);
+    let (one, two) = two_commits(&scratch);
+    let overlay = "refs/relo/vws/a/overlay";
+    let twin = |name: &str, id| RefUpdate::create(name, id).as_in(overlay.to_owned());
+    let inode = |name: &str| {
+        let file = scratch.top().join(".git").join(name);
+        fs::metadata(file).unwrap().ino()
+    };
+    let apply = |update| scratch.open().refs().apply(&[update]).unwrap();
+    apply(RefUpdate::create(overlay, one));
+    apply(twin("refs/relo/vws/a/exec", one));
+    assert_eq!(inode("refs/relo/vws/a/exec"), inode(overlay));
+    // Something else than what stands there, and what has no file of its own.
+    apply(twin("refs/relo/vws/a/other", two));
+    scratch.git(&["update-ref", overlay, &two.to_string()]);
+    scratch.git(&["pack-refs", "--all"]);
+    apply(twin("refs/relo/vws/a/late", two));
+    let expected = [("exec", one), ("other", two), ("late", two), ("overlay", two)];
+    for (name, id) in expected {
+        let name = format!("refs/relo/vws/a/{name}");
+        assert_eq!(scratch.id(&["rev-parse", &name]), id, "{name}");
+    }
+    // Its own lock keeps everybody out as any other does.
+    apply(RefUpdate::set(overlay, Expect::Is(two), one));
+    let lock = scratch.top().join(".git/refs/relo/vws/a/held.lock");
+    fs::write(&lock, "").unwrap();
+    let refused = scratch
+        .open()
+        .refs()
+        .apply(&[twin("refs/relo/vws/a/held", one)]);
+    assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+    assert!(lock.exists());
+}
