@@ -1,11 +1,12 @@
 //! The three-way merge of a file's content, byte for byte what `git merge-file` makes.
 //!
 //! libgit2 carries git's own merge code, but leaves labels out where a side is empty and does not say how
-//! many conflicts there are. So it is asked for markers longer than any run of marker characters in the
-//! input; those lines are then ours for certain, are counted, and get their proper size and label.
+//! many conflicts there are. So where there is one it is asked for markers longer than any run of marker
+//! characters in the input; those lines are then ours for certain, are counted, and get their proper size
+//! and label.
 
 use bstr::{BString, ByteSlice};
-use git2::{FileFavor, MergeFileInput, MergeFileOptions};
+use git2::{FileFavor, MergeFileInput, MergeFileOptions, MergeFileResult};
 
 /// How many bytes git looks at to tell text from binary.
 const BINARY_PROBE: usize = 8000;
@@ -108,8 +109,8 @@ pub fn is_binary(content: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// [`Error::Library`] when libgit2 fails (memory), [`Error::Markers`] for input in which a line starts with
-/// some 65,000 marker characters.
+/// [`Error::Library`] when libgit2 fails (memory), [`Error::Markers`] for a conflict in input in which a
+/// line starts with some 65,000 marker characters.
 pub fn merge_file(
     base: &[u8],
     ours: &[u8],
@@ -131,9 +132,30 @@ pub fn merge_file(
     if base == ours {
         return Ok(MergeResult::Clean(theirs.to_vec()));
     }
+    // `git2::merge_file` alone does not initialise the library, and fails where nothing else has.
+    let _ = git2::Oid::from_bytes(&[0; 20]);
+    let mut marker = MARKER_SIZE;
+    let mut merged = merge_by_library(inputs, options, marker)?;
+    if merged.is_automergeable() {
+        return Ok(MergeResult::Clean(merged.content().to_vec()));
+    }
+    // Only now do markers matter.
     let longest = inputs.iter().map(|text| longest_run(text)).max();
-    let marker = u16::try_from(longest.unwrap_or(0) + 1).map_err(|_| Error::Markers)?;
-    let marker = marker.max(MARKER_SIZE);
+    let longer = u16::try_from(longest.unwrap_or(0) + 1).map_err(|_| Error::Markers)?;
+    if longer > marker {
+        marker = longer;
+        merged = merge_by_library(inputs, options, marker)?;
+    }
+    let (marked, conflicts) = relabel(merged.content(), marker, options);
+    Ok(MergeResult::Conflict { marked, conflicts })
+}
+
+/// What libgit2 makes of base, ours and theirs with markers of this length.
+fn merge_by_library(
+    inputs: [&[u8]; 3],
+    options: &MergeOptions,
+    marker: u16,
+) -> Result<MergeFileResult, Error> {
     let mut settings = MergeFileOptions::new();
     settings
         .marker_size(marker)
@@ -147,20 +169,12 @@ pub fn merge_file(
     if options.favor == Favor::Union {
         settings.favor(FileFavor::Union);
     }
-    // `git2::merge_file` alone does not initialise the library, and fails where nothing else has.
-    let _ = git2::Oid::from_bytes(&[0; 20]);
     let [base, ours, theirs] = inputs.map(|text| {
         let mut input = MergeFileInput::new();
         input.content(text);
         input
     });
-    let merged =
-        git2::merge_file(&base, &ours, &theirs, Some(&mut settings)).map_err(Error::Library)?;
-    if merged.is_automergeable() {
-        return Ok(MergeResult::Clean(merged.content().to_vec()));
-    }
-    let (marked, conflicts) = relabel(merged.content(), marker, options);
-    Ok(MergeResult::Conflict { marked, conflicts })
+    git2::merge_file(&base, &ours, &theirs, Some(&mut settings)).map_err(Error::Library)
 }
 
 /// The longest run of one marker character at the start of a line.

@@ -141,7 +141,12 @@ fn a_ref_that_holds_what_another_does_shares_its_file_until_one_moves() {
     scratch.git(&["update-ref", overlay, &two.to_string()]);
     scratch.git(&["pack-refs", "--all"]);
     apply(twin("refs/relo/vws/a/late", two));
-    let expected = [("exec", one), ("other", two), ("late", two), ("overlay", two)];
+    let expected = [
+        ("exec", one),
+        ("other", two),
+        ("late", two),
+        ("overlay", two),
+    ];
     for (name, id) in expected {
         let name = format!("refs/relo/vws/a/{name}");
         assert_eq!(scratch.id(&["rev-parse", &name]), id, "{name}");
