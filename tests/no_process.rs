@@ -102,4 +102,22 @@ fn plain_commands_start_no_process() {
     }
     assert_eq!(git(&["overlay", "create", "d"]), 2);
     assert_eq!(git(&["base"]), 2);
+    // Which of the new files a rule might speak of is told without git, where that is plain.
+    if cfg!(target_os = "linux") && sandbox.vws(&["template", "warm"]).code() == Some(0) {
+        let probes = std::fs::read_dir(sandbox.repo().join(".git/relo/probes"));
+        let overlays = probes.is_ok_and(|mut answers| {
+            answers.any(|one| {
+                one.is_ok_and(|one| std::fs::read(one.path()).unwrap().lines().count() == 1)
+            })
+        });
+        if !overlays {
+            let _ = std::io::stderr().write_all(b"skipped: no overlays here\n");
+            return;
+        }
+        let script = |text: &str| ["exec", "d", "--", "sh", "-c", text].map(str::to_owned);
+        let count = |text: &str| git(&script(text).each_ref().map(String::as_str));
+        // Ourselves once more, and the shell.
+        assert_eq!(count("echo >added.c; echo >dir/more.c; echo >a.txt"), 2);
+        assert_eq!(count("echo >added.o"), 3);
+    }
 }

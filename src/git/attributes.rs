@@ -14,6 +14,10 @@ use super::filter::{Attribute, NAMES};
 use super::tree::Entry;
 use super::{Error, ObjectId, Repository, Result};
 
+/// Where git may have its files for the whole system: that depends on how it was built.
+pub(super) const SYSTEM_FOLDERS: [&str; 4] =
+    ["/etc", "/usr/etc", "/usr/local/etc", "/opt/homebrew/etc"];
+
 /// What git does to a file's bytes when it stores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conversion {
@@ -91,8 +95,7 @@ impl Repository {
             (None, None, None) => {}
         }
         if environment.get("GIT_ATTR_NOSYSTEM").is_none() {
-            // Where git looks depends on how it was built.
-            for folder in ["/etc", "/usr/etc", "/usr/local/etc", "/opt/homebrew/etc"] {
+            for folder in SYSTEM_FOLDERS {
                 files.push(Path::new(folder).join("gitattributes"));
             }
         }

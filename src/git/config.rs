@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use super::{Environment, Error, Result};
 
@@ -89,6 +90,42 @@ impl Config {
                 .map(|(_, v)| v.clone()),
         );
         values
+    }
+
+    /// Every value of `core.excludesFile` that git may go by, in these files of settings as they are now or
+    /// above them. `None` where one cannot be read as git does, or holds only under a condition.
+    pub(super) fn excludes(&self, files: &[PathBuf]) -> Option<Vec<String>> {
+        let mut all = self.overrides.clone();
+        for file in files {
+            let open = git2::Config::open(file).ok()?;
+            let mut entries = open.entries(None).ok()?;
+            while let Some(entry) = entries.next() {
+                let entry = entry.ok()?;
+                let key = entry.name().ok()?;
+                let counts = [
+                    "core.excludesfile",
+                    "extensions.worktreeconfig",
+                    "include.path",
+                ];
+                if counts.contains(&key) || key.starts_with("includeif.") {
+                    all.push((key.to_owned(), entry.value().ok()?.to_owned()));
+                }
+            }
+        }
+        // The included files were read above; not so those that the command line names.
+        let is_plain = |path: &str| path.starts_with("~/") || !path.starts_with(['~', '%', ':']);
+        let above = self.overrides.len();
+        let mut values = Vec::new();
+        for (at, (key, value)) in all.into_iter().enumerate() {
+            match key.as_str() {
+                "core.excludesfile" => values.push(value),
+                "include.path" if at >= above && is_plain(&value) => {}
+                "include.path" | "extensions.worktreeconfig" => return None,
+                key if key.starts_with("includeif.") => return None,
+                _ => {}
+            }
+        }
+        Some(values)
     }
 
     /// Every setting of filter drivers that has a say in what is written to disk, with its value.

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -68,6 +70,22 @@ impl Environment {
             }
         }
         None
+    }
+
+    /// Where `git` may have its settings for the whole system, going by where it is: beside its own folder
+    /// and beside that of what a link leads to. `None` where that says nothing: a script that starts
+    /// another one.
+    pub(super) fn settings_beside_git(&self) -> Option<Vec<PathBuf>> {
+        let program = self.look_up("git")?;
+        let mut start = [0; 2];
+        File::open(&program).ok()?.read_exact(&mut start).ok()?;
+        if &start == b"#!" {
+            return None;
+        }
+        let mut places = vec![fs::canonicalize(&program).ok()?, program];
+        places.dedup();
+        let beside = |program: &PathBuf| Some(program.parent()?.parent()?.join("etc/gitconfig"));
+        places.iter().map(beside).collect()
     }
 
     /// The value of a variable as a path below the current directory, if it is set and not empty.

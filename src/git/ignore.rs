@@ -1,7 +1,8 @@
 //! Ignore rules: `git check-ignore` says what they mean, nobody else.
 //!
-//! One conversation answers for a whole capture. The process starts with the first question, so a
-//! directory without new files costs none. A path is asked as it lies on disk (`--no-index`): whether
+//! Where no rule there is could match a path, as most new files, there is nothing to ask: [`quick`]
+//! tells. For the others one conversation answers for a whole capture. The process starts with the
+//! first question, so a directory without new files costs none. A path is asked as it lies on disk (`--no-index`): whether
 //! it counts as tracked all the same is for the caller to know.
 //!
 //! A failure is never an answer: a process that ends early, says something else than what was asked,
@@ -11,9 +12,15 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
+use self::quick::Quick;
 use super::{Error, Repository, Result};
+
+mod pattern;
+mod quick;
+#[cfg(test)]
+mod tests;
 
 /// The name of the command in errors.
 const COMMAND: &str = "check-ignore";
@@ -23,6 +30,7 @@ pub struct IgnoreRules<'r> {
     repository: &'r Repository,
     work_dir: PathBuf,
     git_dir: PathBuf,
+    quick: Option<Quick>,
     open: Option<Conversation>,
 }
 
@@ -40,8 +48,14 @@ impl Repository {
             repository: self,
             work_dir: work_dir.to_owned(),
             git_dir: git_dir.to_owned(),
+            quick: None,
             open: None,
         }
+    }
+
+    /// Whether a rule in the folders of a working tree may have a say about a path there.
+    pub fn may_have_rule(work_dir: &Path, path: &BStr) -> bool {
+        Quick::in_tree().may_match(work_dir, &[path.to_owned()]) != [false]
     }
 }
 
@@ -53,6 +67,22 @@ impl IgnoreRules<'_> {
     /// [`Error::Io`] when git cannot be started, [`Error::Git`] when it fails, [`Error::Answer`] when
     /// it answers something else than was asked.
     pub fn ask(&mut self, paths: &[BString]) -> Result<Vec<bool>> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let repository = self.repository;
+        let quick = self.quick.get_or_insert_with(|| Quick::new(repository));
+        let mut ignored = quick.may_match(&self.work_dir, paths);
+        let open = paths.iter().zip(&ignored).filter(|(_, may)| **may);
+        let open: Vec<BString> = open.map(|(path, _)| path.clone()).collect();
+        let mut answers = self.ask_git(&open)?.into_iter();
+        for one in ignored.iter_mut().filter(|may| **may) {
+            *one = answers.next().unwrap_or(true);
+        }
+        Ok(ignored)
+    }
+
+    fn ask_git(&mut self, paths: &[BString]) -> Result<Vec<bool>> {
         if paths.is_empty() {
             return Ok(Vec::new());
         }

@@ -32,7 +32,7 @@ pub(super) fn hide(repository: &Repository, root: &Path) -> Result<()> {
     let exclude = repository.common_dir().join("info/exclude");
     match add(&exclude, line.as_bstr()) {
         Ok(false) => Ok(()),
-        Ok(true) if is_ignored(repository, inside)? => Ok(()),
+        Ok(true) if is_last_word(top, inside) || is_ignored(repository, inside)? => Ok(()),
         // A rule of the user's own, as `!.relo`, goes before ours.
         Ok(true) => Err(exposed(
             top,
@@ -97,6 +97,18 @@ fn add(file: &Path, line: &BStr) -> io::Result<bool> {
     new.write_all(&bytes)?;
     new.persist(file).map_err(|error| error.error)?;
     Ok(true)
+}
+
+/// Whether nothing in the working tree has a say about a folder. Then our line has: it is the last
+/// one of a file that goes before all others.
+fn is_last_word(top: &Path, inside: &Path) -> bool {
+    let is_link =
+        |path: &Path| fs::symlink_metadata(top.join(path)).is_ok_and(|meta| !meta.is_dir());
+    // Other characters may be spelled otherwise on disk than in the line.
+    let is_plain = path_bytes(inside).iter().all(u8::is_ascii_graphic);
+    is_plain
+        && !inside.ancestors().any(is_link)
+        && !Repository::may_have_rule(top, path_bytes(inside))
 }
 
 fn is_ignored(repository: &Repository, inside: &Path) -> Result<bool> {
