@@ -69,7 +69,8 @@ struct Line {
 }
 
 impl Line {
-    fn read(root: Command, words: &[String]) -> Self {
+    fn read(mut root: Command, words: &[String]) -> Self {
+        root.build();
         let mut line = Line {
             command: root,
             names: Vec::new(),
@@ -145,7 +146,7 @@ impl Line {
         let shown = self
             .command
             .get_arguments()
-            .filter(|arg| !arg.is_hide_set());
+            .filter(|arg| !arg.is_hide_set() && !is_everywhere(arg));
         shown
             .filter_map(|arg| {
                 let name = arg.get_long()?;
@@ -308,6 +309,11 @@ fn option(command: &Command, word: &str) -> Option<Arg> {
         .find(is_it)
         .filter(|arg| takes_value(arg))
         .cloned()
+}
+
+/// Whether the parser has added it by itself.
+fn is_everywhere(arg: &Arg) -> bool {
+    ["help", "version"].contains(&arg.get_id().as_str())
 }
 
 fn is_many(arg: &Arg) -> bool {

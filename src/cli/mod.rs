@@ -18,6 +18,7 @@ mod form;
 mod graph;
 mod hook;
 mod journal;
+mod later;
 mod log;
 mod manual;
 mod mcp;
@@ -41,6 +42,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use later::Later;
 use report::Failure;
 use session::{Session, say};
 
@@ -62,79 +64,79 @@ struct Cli {
 enum Command {
     /// Make, look at, edit and let go workspaces
     #[command(subcommand)]
-    Overlay(overlay::Command),
+    Overlay(Later<overlay::Command>),
     /// Record the working tree as a commit and print it
-    Base(base::Args),
+    Base(Later<base::Args>),
     /// Pin a revision of a workspace
-    Snap(snap::Args),
+    Snap(Later<snap::Args>),
     /// Print what answers about a workspace are based on
-    Context(context::Args),
+    Context(Later<context::Args>),
     /// Make a workspace on the unaccepted work of others
-    Stack(stack::StackArgs),
+    Stack(Later<stack::StackArgs>),
     /// Move a workspace to exactly this base
-    Recut(stack::RecutArgs),
+    Recut(Later<stack::RecutArgs>),
     /// Move a workspace, with what it was stacked on, to another base
-    RebaseOnto(stack::RebaseArgs),
+    RebaseOnto(Later<stack::RebaseArgs>),
     /// Print a pointer to files that an agent changed
-    Reference(reference::ReferenceArgs),
+    Reference(Later<reference::ReferenceArgs>),
     /// Take over files that a reference points to
-    Import(reference::ImportArgs),
+    Import(Later<reference::ImportArgs>),
     /// List the revisions of a workspace
-    Log(log::Args),
+    Log(Later<log::Args>),
     /// Carry out many commands in one process
-    Batch(batch::Args),
+    Batch(Later<batch::Args>),
     /// Lay out a directory for tools
-    Materialize(directory::MaterializeArgs),
+    Materialize(Later<directory::MaterializeArgs>),
     /// Import what tools did in the directory
-    Capture(directory::CaptureArgs),
+    Capture(Later<directory::CaptureArgs>),
     /// Import, and remove the directory
-    Settle(directory::SettleArgs),
+    Settle(Later<directory::SettleArgs>),
     /// Run a command in a directory of its own
-    Exec(exec::ExecArgs),
+    Exec(Later<exec::ExecArgs>),
     /// Make a workspace, run a command in it, propose what it made
-    Run(exec::RunArgs),
+    Run(Later<exec::RunArgs>),
     /// Frozen layouts that overlays stand on
     #[command(subcommand)]
-    Template(template::Command),
+    Template(Later<template::Command>),
     /// Offer what an agent made
-    Propose(changes::ProposeArgs),
+    Propose(Later<changes::ProposeArgs>),
     /// List what is offered
-    Changes(changes::ChangesArgs),
+    Changes(Later<changes::ChangesArgs>),
     /// List what would collide, with each other and with the working tree
-    Conflicts(conflicts::Args),
+    Conflicts(Later<conflicts::Args>),
     /// Merge changes into the working tree
-    Accept(accept::Args),
+    Accept(Later<accept::Args>),
     /// Turn changes down
-    Reject(reject::RejectArgs),
+    Reject(Later<reject::RejectArgs>),
     /// Take back what an accept wrote
-    Undo(reject::UndoArgs),
+    Undo(Later<reject::UndoArgs>),
     /// List what was written to the working tree
-    Journal(journal::Args),
+    Journal(Later<journal::Args>),
     /// Put in order what an interrupted run has left
-    Recover(upkeep::RecoverArgs),
+    Recover(Later<upkeep::RecoverArgs>),
     /// Remove what has outlived its time
-    Sweep(upkeep::SweepArgs),
+    Sweep(Later<upkeep::SweepArgs>),
     /// Print what user interfaces are shown of the workspaces
-    Mirror(watch::MirrorArgs),
+    Mirror(Later<watch::MirrorArgs>),
     /// Print the log of what happened
-    Events(watch::EventsArgs),
+    Events(Later<watch::EventsArgs>),
     /// Tell what this repository is, and what can and cannot be done in it
-    Check(check::Args),
+    Check(Later<check::Args>),
     /// Show all of it on one screen
-    Status(status::Args),
+    Status(Later<status::Args>),
     /// Serve a workspace as tools of a Model Context Protocol server
-    Mcp(mcp::Args),
+    Mcp(Later<mcp::Args>),
     /// Make and remove directories for a harness, JSON on standard input
     #[command(subcommand)]
-    Hook(hook::Command),
+    Hook(Later<hook::Command>),
     /// Print the version, and what is built in
-    Version(version::Args),
+    Version(Later<version::Args>),
     /// Write man pages and completions where the system looks for them
     #[command(hide = true)]
-    InstallDocs(manual::InstallArgs),
+    InstallDocs(Later<manual::InstallArgs>),
     /// Complete a command line for a shell
     #[command(hide = true, name = "__complete")]
-    Complete(complete::Args),
+    Complete(Later<complete::Args>),
 }
 
 /// Parses, runs, reports. Returns the exit code.

@@ -188,7 +188,8 @@ mod tests {
         for line in HELP.lines() {
             assert!(line.len() <= 80, "{line}");
         }
-        let all = command();
+        let mut all = command();
+        all.build();
         for one in all.get_subcommands().filter(|one| !one.is_hide_set()) {
             let name = one.get_name();
             let words = |name: &str| {
@@ -221,6 +222,8 @@ mod tests {
                 look(below);
             }
         }
-        look(&command());
+        let mut all = command();
+        all.build();
+        look(&all);
     }
 }

@@ -10,45 +10,46 @@ mod look;
 use clap::Subcommand;
 
 use super::args;
+use super::later::Later;
 use super::report::Failure;
 use super::session::Session;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make a workspace
-    Create(create::Args),
+    Create(Later<create::Args>),
     /// List the workspaces
-    List(list::ListArgs),
+    List(Later<list::ListArgs>),
     /// Show one workspace
-    Show(list::ShowArgs),
+    Show(Later<list::ShowArgs>),
     /// Print a file's content
-    Read(look::ReadArgs),
+    Read(Later<look::ReadArgs>),
     /// List files, as 'git ls-tree' does
-    Ls(look::LsArgs),
+    Ls(Later<look::LsArgs>),
     /// Show what is at a path
-    Stat(look::StatArgs),
+    Stat(Later<look::StatArgs>),
     /// Show what the agent changed
-    Diff(diff::Args),
+    Diff(Later<diff::Args>),
     /// Put standard input at a path
-    Write(edit::WriteArgs),
+    Write(Later<edit::WriteArgs>),
     /// Remove files or folders
-    Delete(edit::DeleteArgs),
+    Delete(Later<edit::DeleteArgs>),
     /// Give a file or folder another name
-    Rename(edit::RenameArgs),
+    Rename(Later<edit::RenameArgs>),
     /// Set or clear a file's executable bit
-    Chmod(edit::ChmodArgs),
+    Chmod(Later<edit::ChmodArgs>),
     /// Make a symbolic link
-    Symlink(edit::SymlinkArgs),
+    Symlink(Later<edit::SymlinkArgs>),
     /// Apply a patch from standard input
-    Apply(life::ApplyArgs),
+    Apply(Later<life::ApplyArgs>),
     /// Commit the overlay to the agent's branch
-    Commit(life::CommitArgs),
+    Commit(Later<life::CommitArgs>),
     /// Take edits back to the base
-    Discard(life::DiscardArgs),
+    Discard(Later<life::DiscardArgs>),
     /// Make an earlier revision current again
-    Restore(life::RestoreArgs),
+    Restore(Later<life::RestoreArgs>),
     /// Let a workspace go
-    Dispose(life::DisposeArgs),
+    Dispose(Later<life::DisposeArgs>),
 }
 
 pub(crate) fn run(command: &Command, session: &Session) -> Result<(), Failure> {
