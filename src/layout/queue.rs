@@ -57,6 +57,20 @@ impl<T> Queue<T> {
         }
     }
 
+    /// As [`Queue::work`], but not more than so many tasks; says whether some are left then. What is done
+    /// sooner than other threads are started is better done alone.
+    pub(super) fn work_alone(&self, most: usize, mut on: impl FnMut(T)) -> bool {
+        for _ in 0..most {
+            let Some(task) = self.next() else {
+                return false;
+            };
+            let _done = Done(self);
+            on(task);
+        }
+        let state = self.lock();
+        !state.stopped && !state.tasks.is_empty()
+    }
+
     fn next(&self) -> Option<T> {
         let mut state = self.lock();
         loop {
@@ -101,6 +115,18 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn who_works_alone_calls_others_when_it_gets_much() {
+        let queue = Queue::new(3_u32);
+        assert!(!queue.work_alone(8, |n| queue.push(0..n)));
+        queue.push(0..8);
+        assert!(!queue.work_alone(8, |_| {}));
+        queue.push(0..9);
+        assert!(queue.work_alone(8, |_| {}));
+        queue.stop();
+        assert!(!queue.work_alone(8, |_| {}));
+    }
 
     #[test]
     fn tasks_that_add_tasks_are_all_done_once() {

@@ -27,6 +27,8 @@ use crate::model::{Progress, Silent, Work};
 pub(super) const TRASH: &str = ".trash";
 /// So many nested folders are held open at once; deeper ones are moved up first.
 const DEPTH: usize = 48;
+/// So many folders are emptied before other threads are called.
+const ALONE: usize = 16;
 
 /// A directory that has left its place and waits for its deletion.
 #[must_use = "it takes up space until it is deleted"]
@@ -141,12 +143,14 @@ fn delete_telling(
         failure: Mutex::new(None),
         work,
     };
-    std::thread::scope(|scope| {
-        for _ in 1..threads() {
-            scope.spawn(|| removal.queue.work(|task| removal.step(task)));
-        }
-        removal.queue.work(|task| removal.step(task));
-    });
+    if removal.queue.work_alone(ALONE, |task| removal.step(task)) {
+        std::thread::scope(|scope| {
+            for _ in 1..threads() {
+                scope.spawn(|| removal.queue.work(|task| removal.step(task)));
+            }
+            removal.queue.work(|task| removal.step(task));
+        });
+    }
     let failure = removal.failure.into_inner();
     match failure.unwrap_or_else(PoisonError::into_inner) {
         None => Ok(()),

@@ -83,11 +83,26 @@ pub(super) fn all(
             _ => pieces.push(vec![one]),
         }
     }
-    let crew = pieces.len().min(threads());
+    let crew = match is_little(top, &pieces) {
+        true => 1,
+        false => pieces.len().min(threads()),
+    };
     let parts = crew::work_off(pieces, crew, |piece, taken: &mut Vec<_>, _| {
         take_piece(top, rules, piece, taken)
     })?;
     Ok(parts.into_iter().flatten().collect())
+}
+
+/// Whether it is read sooner than other threads, each with a deflater of its own, are started.
+fn is_little(top: &Path, pieces: &[Vec<Wanted>]) -> bool {
+    const FILES: usize = 16;
+    const BYTES: u64 = 256 << 10;
+    let size = |one: &Wanted| {
+        let stat = disk::stat(top, one.path.as_bstr()).ok();
+        stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+    };
+    let files = || pieces.iter().flatten();
+    files().count() <= FILES && files().map(size).sum::<u64>() <= BYTES
 }
 
 fn folder(path: &BString) -> &[u8] {
