@@ -8,6 +8,8 @@ use git_vws::layout::template::{self, Policy};
 use git_vws::output::report;
 
 use super::args::FormArgs;
+#[cfg(target_os = "linux")]
+use super::exec;
 use super::progress::ProgressArgs;
 use super::report::Failure;
 use super::session::Session;
@@ -80,6 +82,10 @@ fn warm(args: &WarmArgs, session: &Session) -> Result<(), Failure> {
         let warm = integrate::warm_from(&session.store(), from)?;
         out.record(&report::warmed(None, warm.as_ref()))?;
         return Ok(out.finish()?);
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(program) = exec::own_program() {
+        git_vws::layout::try_overlays(session.repository(), &program);
     }
     let (template, warm) = template::warm_up(&session.store())?;
     out.record(&report::warmed(Some(&template), warm.as_ref()))?;

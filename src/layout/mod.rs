@@ -72,6 +72,8 @@ pub use directory::{Directory, Stats};
 pub use error::{Error, Result};
 pub use exec::{Command, ExitKind, Finished, exec};
 pub use materialize::{Options, Where, materialize, setting};
+#[cfg(target_os = "linux")]
+pub use overlaid::try_overlays;
 pub use parked::{forget, measure, orphans};
 pub use settle::{
     Insist, Settled, capture, close, close_standing, import, import_locked, settle, sweep_trash,

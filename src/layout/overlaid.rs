@@ -124,6 +124,11 @@ pub(super) fn exec(
     })))
 }
 
+/// Finds out whether overlays work in this repository, so that no command has to wait for it.
+pub fn try_overlays(repository: &Repository, program: &Path) {
+    let _ = works(repository, program);
+}
+
 /// Whether overlays work in this repository; the answer is kept.
 fn works(repository: &Repository, program: &Path) -> std::result::Result<(), String> {
     let relo = repository.relo_dir();
