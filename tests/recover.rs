@@ -403,6 +403,15 @@ fn the_mirror_follows_and_never_goes_back() {
         mirror::Updated::Yes
     );
     assert_eq!(store.verify_mirror().unwrap(), []);
+    // What a caller shows later, it shows once, as it stands then.
+    for text in ["3", "4"] {
+        let later = store.shown_later();
+        let edit = write("f", text);
+        later.edit(&agent("n"), Terms::default(), &[edit]).unwrap();
+        assert_eq!(store.verify_mirror().unwrap().len(), 1);
+    }
+    store.refresh_mirror(&agent("n"));
+    assert_eq!(store.verify_mirror().unwrap(), []);
     // Torn or gone, it is written again with the next revision.
     for damage in [&b"{\"v\":1,\"work"[..], b""] {
         sandbox.write(".git/relo/mirror.json", damage);

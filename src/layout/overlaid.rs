@@ -272,7 +272,8 @@ fn finish(store: &Store<'_>, agent: &AgentId, alone: Lock, end: End) -> Result<S
         }
         State::Closed | State::Unfinished(_) => return Err(settle::not_open(agent)),
     };
-    let captured = capture::capture_locked(store, &lock, &directory)?;
+    // The mirror is written once, when the directory is closed or stays.
+    let captured = capture::capture_locked(&store.shown_later(), &lock, &directory)?;
     let mut settled = Settled {
         kept: None,
         stays: false,
@@ -282,6 +283,7 @@ fn finish(store: &Store<'_>, agent: &AgentId, alone: Lock, end: End) -> Result<S
     };
     if end == End::Keep || settled.captured.left_out.iter().any(would_be_lost) {
         settled.kept = Some(directory.files(store.repository()));
+        store.refresh_mirror(agent);
         return Ok(settled);
     }
     let whole = end == End::Remove || !park(store, agent, &settled.captured)?;

@@ -63,6 +63,9 @@ impl Store<'_> {
     pub(super) fn note(&self, workspace: &Workspace) {
         let meta = &workspace.meta;
         self.log_event(workspace, meta.kind.as_str());
+        if self.shown_later {
+            return;
+        }
         let shown = self.shown(workspace);
         let afresh = meta.kind == Kind::Create;
         if let Ok(Updated::NoMirror) = mirror::show(self.repository(), &shown, afresh) {

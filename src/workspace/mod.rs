@@ -72,6 +72,8 @@ pub struct Store<'r> {
     repository: &'r Repository,
     now: i64,
     keeper: Option<&'r dyn Keeper>,
+    /// Whether what is published is shown in the mirror later, by the caller.
+    shown_later: bool,
 }
 
 /// The state of a workspace at one revision.
@@ -106,6 +108,7 @@ impl<'r> Store<'r> {
             repository,
             now,
             keeper: None,
+            shown_later: false,
         }
     }
 
@@ -113,6 +116,16 @@ impl<'r> Store<'r> {
     pub fn kept_by(self, keeper: &'r dyn Keeper) -> Self {
         Store {
             keeper: Some(keeper),
+            ..self
+        }
+    }
+
+    /// The same, for a caller that calls [`Store::refresh_mirror`] when all is done: what is published until
+    /// then is not shown in the mirror. Killed before, it is shown with the next change, or by
+    /// [`Store::reconcile_mirror`].
+    pub fn shown_later(self) -> Self {
+        Store {
+            shown_later: true,
             ..self
         }
     }
