@@ -105,7 +105,7 @@ pub(super) fn all(top: &Path, manifest: &IndexFile) -> Result<Seen> {
 /// # Errors
 /// As [`all`].
 pub(super) fn folders(top: &Path, paths: Vec<BString>) -> Result<Seen> {
-    let crew = paths.len().div_ceil(16).min(threads());
+    let crew = if paths.len() <= 16 { 1 } else { threads() };
     let start = paths
         .into_iter()
         .map(|path| Folder {

@@ -60,7 +60,16 @@ impl Scratch {
                 self.shown.insert(folder.into());
             }
         }
-        Ok(())
+        match is_folder {
+            true => self.make(path.as_bstr()),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes a folder in it. Most are not needed: to git, one without rules might as well be missing.
+    fn make(&self, folder: &BStr) -> Result<()> {
+        let place = self.place(folder);
+        fs::create_dir_all(&place).map_err(|e| Error::io("create", &place, e))
     }
 
     fn show_folder(
@@ -68,8 +77,6 @@ impl Scratch {
         folder: &BStr,
         read: impl Fn(&BStr) -> Result<Option<Vec<u8>>>,
     ) -> Result<()> {
-        let place = self.place(folder);
-        fs::create_dir_all(&place).map_err(|e| Error::io("create", &place, e))?;
         for name in RULES {
             let mut path = folder.to_owned();
             if !path.is_empty() {
@@ -79,6 +86,7 @@ impl Scratch {
             let Some(text) = read(path.as_bstr())? else {
                 continue;
             };
+            self.make(folder)?;
             let file = self.place(path.as_bstr());
             fs::write(&file, text).map_err(|e| Error::io("write", &file, e))?;
             if name == ATTRIBUTES {

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::{Spec, Stand, upper};
 use crate::layout::backend::{Backend, Fit, Ground, Job};
 use crate::layout::filtered::PLAIN;
-use crate::layout::queue::threads;
 use crate::layout::template::{self, warm};
 use crate::layout::{Result, Stats, parked};
 use crate::model::AgentId;
@@ -56,7 +55,7 @@ impl Backend for Overlay<'_, '_> {
         upper::remove(&root)?;
         let options = template::Options {
             users: job.repository.work_dir().map(Path::to_owned),
-            threads: threads(),
+            threads: 0,
         };
         // Without it a build starts from nothing, and that is all.
         let warm = template::warm_layer(self.store).unwrap_or(None);

@@ -16,6 +16,7 @@ use crate::git::tree::{Change, Entry, GITLINK, Listing, listing};
 use crate::git::{Door, ObjectId, Repository, os_str};
 use crate::layout::backend::LAYING_OUT;
 use crate::layout::put::{Put, Root, Users, set_time, time_in};
+use crate::layout::queue::threads;
 use crate::layout::{Error, Result, filtered};
 use crate::model::{RepoPath, Work};
 
@@ -81,7 +82,11 @@ pub(super) fn make(
     if plan.by_git {
         plan.let_git_write(repository, tree, folder)?;
     }
-    let doors = vec![repository.door(); options.threads.max(2)];
+    let threads = match options.threads {
+        0 => threads(),
+        some => some.max(2),
+    };
+    let doors = vec![repository.door(); threads];
     let puts = in_parallel(
         doors,
         listing.files.len(),

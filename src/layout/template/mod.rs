@@ -62,7 +62,7 @@ pub struct Template {
 pub struct Options {
     /// The top of the user's checkout, whose times of change equal files take.
     pub users: Option<PathBuf>,
-    /// How many threads write; at least two.
+    /// How many threads write, at least two; 0 for as many as suit the machine.
     pub threads: usize,
 }
 
