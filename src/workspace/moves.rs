@@ -16,7 +16,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::Result;
 use super::merge::{Conflict, Trees, merge_path};
-use crate::git::tree::{self, Both, Entry, Lost, Rename, ThreeWay};
+use crate::git::tree::{self, Both, Entry, Lost, Rename, RenameOptions, ThreeWay};
 use crate::git::{ObjectId, Staging};
 use crate::model::Refusal;
 
@@ -76,7 +76,7 @@ fn renames(
         return Ok(Renames::new());
     }
     let changes = tree::diff(staging, Some(base), Some(side))?;
-    let found = tree::find_moved(changes, &wanted, staging)?;
+    let found = tree::find_moved(changes, &wanted, staging, RenameOptions::of_merge())?;
     let by_source = |rename: Rename| (rename.from.clone(), rename);
     Ok(found.into_iter().map(by_source).collect())
 }

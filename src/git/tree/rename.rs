@@ -62,6 +62,16 @@ impl Default for RenameOptions {
     }
 }
 
+impl RenameOptions {
+    /// As git's merges look for renames where no setting says otherwise.
+    pub fn of_merge() -> Self {
+        Self {
+            limit: MERGE_RENAME_LIMIT,
+            ..Self::default()
+        }
+    }
+}
+
 /// A file that moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rename {
@@ -134,13 +144,10 @@ pub fn find_moved<B: BlobSource + ?Sized>(
     mut changes: Vec<Change>,
     wanted: &HashSet<BString>,
     blobs: &B,
+    options: RenameOptions,
 ) -> Result<Vec<Rename>, Error> {
     let empty = |entry: Option<Entry>| entry.is_some_and(|entry| is_empty(entry.id));
     changes.retain(|change| !empty(change.old.or(change.new)));
-    let options = RenameOptions {
-        limit: MERGE_RENAME_LIMIT,
-        ..RenameOptions::default()
-    };
     let mut search = Search::new(&changes, blobs);
     search.run(options, Some(wanted))?;
     let Search { found, used, .. } = search;

@@ -99,11 +99,14 @@ impl<'c, B: BlobSource + ?Sized> Search<'c, B> {
         if minimum == MAX_SCORE {
             return Ok(None);
         }
-        if let Some(wanted) = wanted {
+        if wanted.is_some() {
             self.folders = self.moved_folders();
+        }
+        // Whether a name is the only one of its kind is told among all of the files.
+        self.same_name(minimum + (MAX_SCORE - minimum) / 2, wanted)?;
+        if let Some(wanted) = wanted {
             self.sources.retain(|source| wanted.contains(source.path));
         }
-        self.same_name(minimum + (MAX_SCORE - minimum) / 2)?;
         let (sources, targets) = self.left();
         let allowed = options.limit.saturating_mul(options.limit);
         if options.limit != 0 && sources.len().saturating_mul(targets.len()) > allowed {
@@ -167,7 +170,7 @@ impl<'c, B: BlobSource + ?Sized> Search<'c, B> {
     }
 
     /// Matches files whose name only one deleted and one new file has, or that went where their folder did.
-    fn same_name(&mut self, minimum: u64) -> Result<(), Error> {
+    fn same_name(&mut self, minimum: u64, wanted: Option<&HashSet<BString>>) -> Result<(), Error> {
         let (sources, targets) = self.left();
         let unique = |sides: &[Side<'c>]| {
             let mut names: HashMap<BString, Option<Side<'c>>> = HashMap::new();
@@ -180,7 +183,9 @@ impl<'c, B: BlobSource + ?Sized> Search<'c, B> {
             names
         };
         let (from, to) = (unique(&sources), unique(&targets));
-        for source in &sources {
+        let is_wanted =
+            |source: &&Side<'_>| wanted.is_none_or(|wanted| wanted.contains(source.path));
+        for source in sources.iter().filter(is_wanted) {
             let name = source.name();
             let target = match (from.get(name), to.get(name)) {
                 (_, None) => continue,

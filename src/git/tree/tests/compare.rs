@@ -295,3 +295,38 @@ fn too_many_pairs_are_left_out_and_reported() {
     assert_eq!(count(50, 2), (6, Some(3)));
     assert_eq!(count(100, 1), (6, None));
 }
+
+#[test]
+fn a_name_that_two_lost_files_have_settles_nothing_in_a_merge() {
+    let store = Store::new(ObjectFormat::Sha1);
+    let file = |word: &str, edited: usize| {
+        let line = |n| match n < edited {
+            true => format!("line {n} has other words\n"),
+            false => format!("line {n} of {word}\n"),
+        };
+        let text: String = (0..20).map(line).collect();
+        let id = store.blob(text.as_bytes());
+        Some(Entry { mode: REGULAR, id })
+    };
+    let change = |path: &str, old, new| Change {
+        path: path.into(),
+        old,
+        new,
+    };
+    let moved = |changes: &[Change]| {
+        let wanted = [BString::from("x/mod")].into();
+        let options = RenameOptions::of_merge();
+        let found = find_moved(changes.to_vec(), &wanted, &store, options).unwrap();
+        found.into_iter().map(|found| found.to).collect::<Vec<_>>()
+    };
+    let mut changes = vec![
+        change("w", None, file("x", 1)),
+        change("x/mod", file("x", 0), None),
+        change("z/mod", None, file("x", 3)),
+    ];
+    // The only one of its name goes where the name is, though something else is more like it.
+    assert_eq!(moved(&changes), ["z/mod"]);
+    // Nobody asks about the other one of that name, but it is there.
+    changes.insert(2, change("y/mod", file("y", 0), None));
+    assert_eq!(moved(&changes), ["w"]);
+}
