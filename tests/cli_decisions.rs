@@ -277,8 +277,8 @@ fn what_was_built_on_other_work_waits_for_it() {
     hint: '--with-parents' accepts what they were built on with them
     exit: 1
     $ accept --dry-run --with-parents --json child
-    {"v":1,"agent":"child","revision":2,"path":"c","verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
-    {"v":1,"agent":"parent","revision":2,"path":"p","verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
+    {"v":1,"agent":"child","revision":2,"path":"c","into":null,"verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
+    {"v":1,"agent":"parent","revision":2,"path":"p","into":null,"verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
     exit: 0
     $ accept --with-parents child
     clean child 2 1	c
@@ -423,7 +423,7 @@ fn a_dry_run_shows_conflicts_byte_for_byte_as_git_marks_them() {
         &["accept", "--dry-run", "-p", "-z", "a"],
     ]), @r#"
     $ accept --dry-run -p --json a -- no-end
-    {"v":1,"agent":"a","revision":4,"path":"no-end","verdict":"conflict","accepted":false,"journal":null,"because":null,"needs":null,"error":null,"mode":null,"oid":null,"marked":"x\n<<<<<<< working tree\nuser\n=======\nagent\n>>>>>>> a r4\n"}
+    {"v":1,"agent":"a","revision":4,"path":"no-end","into":null,"verdict":"conflict","accepted":false,"journal":null,"because":null,"needs":null,"error":null,"mode":null,"oid":null,"marked":"x\n<<<<<<< working tree\nuser\n=======\nagent\n>>>>>>> a r4\n"}
     --- stderr
     error: cannot accept 'no-end' of agent 'a' [conflict]
     error: 1 of 1 change would not be accepted
@@ -439,5 +439,84 @@ fn a_dry_run_shows_conflicts_byte_for_byte_as_git_marks_them() {
     fatal: '--patch' cannot be used together with '-z'
     usage: git vws accept [<options>] [agent] [path]...
     exit: 129
+    "#);
+}
+
+#[test]
+fn a_change_of_what_the_user_renamed_says_where_it_goes() {
+    let sandbox = started();
+    run(&sandbox, "a", "sed -i 's/^5$/agent/' dir/b.c");
+    let top = sandbox.repo();
+    std::fs::rename(top.join("dir/b.c"), top.join("sp ace.c")).unwrap();
+    assert_snapshot!(session(&sandbox, &[
+        &["conflicts"],
+        &["accept", "--dry-run", "a"],
+        &["accept", "--dry-run", "--json", "a"],
+        &["accept", "--dry-run", "-z", "a"],
+        &["accept", "a", "--", "sp ace.c"],
+        &["accept", "a", "--", "dir"],
+        &["undo", "--", "dir/b.c"],
+    ]), @r#"
+    $ conflicts
+    exit: 0
+    $ accept --dry-run a
+    clean a 2 - into	dir/b.c	sp ace.c
+    exit: 0
+    $ accept --dry-run --json a
+    {"v":1,"agent":"a","revision":2,"path":"dir/b.c","into":"sp ace.c","verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
+    exit: 0
+    $ accept --dry-run -z a
+    clean a 2 - into	dir/b.c\0sp ace.c\0<no line end>
+    exit: 0
+    $ accept a -- sp ace.c
+    --- stderr
+    fatal: agent 'a' proposes no change of 'sp ace.c': that of 'dir/b.c', which was moved there, would go into it
+    hint: name it: 'git vws accept a -- dir/b.c'
+    exit: 128
+    $ accept a -- dir
+    clean a 2 1 into	dir/b.c	sp ace.c
+    --- stderr
+    a: nothing waits any more, the workspace is released
+    exit: 0
+    $ undo -- dir/b.c
+    undone a 2 1	sp ace.c
+    exit: 0
+    "#);
+    sandbox.write("sp ace.c", "1\n2\n3\n4\nuser\n");
+    assert_snapshot!(session(&sandbox, &[
+        &["conflicts"],
+        &["accept", "--dry-run", "-p", "a"],
+        &["accept", "a"],
+        &["accept", "--conflict=markers", "a", "--", "dir/b.c"],
+    ]), @r#"
+    $ conflicts
+    exit: 0
+    $ accept --dry-run -p a
+    1
+    2
+    3
+    4
+    <<<<<<< working tree
+    user
+    =======
+    agent
+    >>>>>>> a r2
+    --- stderr
+    error: cannot accept 'dir/b.c', which is 'sp ace.c' now, of agent 'a' [conflict]
+    error: 1 of 1 change would not be accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
+    exit: 1
+    $ accept a
+    conflict a 2 - into	dir/b.c	sp ace.c
+    --- stderr
+    error: cannot accept 'dir/b.c', which is 'sp ace.c' now, of agent 'a' [conflict]
+    error: 1 of 1 change was not accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
+    exit: 1
+    $ accept --conflict=markers a -- dir/b.c
+    marked a 2 3 into	dir/b.c	sp ace.c
+    --- stderr
+    warning: conflicts are marked in 'sp ace.c'
+    exit: 0
     "#);
 }

@@ -288,8 +288,8 @@ fn run_is_the_whole_job() {
     hint: 'git vws accept <agent>' merges them, 'git vws reject <agent>' turns them down
     exit: 0
     $ accept --json --all
-    {"v":1,"agent":"a","revision":2,"path":"a.txt","verdict":"clean","accepted":true,"journal":2,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
-    {"v":1,"agent":"b","revision":2,"path":"b","verdict":"clean","accepted":true,"journal":2,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
+    {"v":1,"agent":"a","revision":2,"path":"a.txt","into":null,"verdict":"clean","accepted":true,"journal":2,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
+    {"v":1,"agent":"b","revision":2,"path":"b","into":null,"verdict":"clean","accepted":true,"journal":2,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
     --- stderr
     a: nothing waits any more, the workspace is released
     b: nothing waits any more, the workspace is released
@@ -385,9 +385,9 @@ fn conflicts_and_rejections() {
     hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
     exit: 1
     $ accept --dry-run --json a
-    {"v":1,"agent":"a","revision":2,"path":"a.txt","verdict":"conflict","accepted":false,"journal":null,"because":null,"needs":null,"error":null,"mode":null,"oid":null}
-    {"v":1,"agent":"a","revision":2,"path":"new","verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
-    {"v":1,"agent":"a","revision":2,"path":"odd\tname","verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
+    {"v":1,"agent":"a","revision":2,"path":"a.txt","into":null,"verdict":"conflict","accepted":false,"journal":null,"because":null,"needs":null,"error":null,"mode":null,"oid":null}
+    {"v":1,"agent":"a","revision":2,"path":"new","into":null,"verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:1>"}
+    {"v":1,"agent":"a","revision":2,"path":"odd\tname","into":null,"verdict":"clean","accepted":true,"journal":null,"because":null,"needs":null,"error":null,"mode":"100644","oid":"<oid:2>"}
     --- stderr
     error: cannot accept 'a.txt' of agent 'a' [conflict]
     error: 1 of 3 changes would not be accepted

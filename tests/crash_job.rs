@@ -267,6 +267,40 @@ fn accepting() {
     });
 }
 
+/// An agent has edited `f`, and the user has moved it.
+fn make_moved(store: &Store<'_>, sandbox: &Sandbox, name: &str) {
+    make(store, sandbox, name);
+    let edits = [write("f", "f\nagent\n")];
+    store.edit(&agent(name), Terms::default(), &edits).unwrap();
+    integrate::propose(store, &agent(name), None).unwrap();
+    let top = sandbox.repo();
+    fs::create_dir(top.join("moved")).unwrap();
+    fs::rename(top.join("f"), top.join("moved/to")).unwrap();
+}
+
+/// The file is as it was or as it was to be, and the change of its old path says so.
+fn is_where_it_was_moved(store: &Store<'_>, sandbox: &Sandbox, name: &str) -> bool {
+    let all = integrate::changes(store, Some((&agent(name), None))).unwrap();
+    let done = matches!(all[0].changes[0].state, State::Accepted { .. });
+    let expected = if done { "f\nagent\n" } else { "f\n" };
+    assert_eq!(sandbox.read("moved/to"), expected.as_bytes());
+    assert!(!sandbox.repo().join("f").exists());
+    done
+}
+
+#[test]
+fn accepting_what_the_user_moved() {
+    at_every_point(&["accept", "A"], &make_moved, &|store, sandbox, name| {
+        if !is_where_it_was_moved(store, sandbox, name) {
+            assert!(!accept(store, name).is_partial());
+        }
+        assert!(is_where_it_was_moved(store, sandbox, name));
+        while integrate::undo(store, None, &[]).is_ok() {}
+        assert!(!is_where_it_was_moved(store, sandbox, name));
+        integrate::reject(store, &agent(name), &[]).unwrap();
+    });
+}
+
 #[test]
 fn undoing() {
     at_every_point(&["undo"], &make_accepted, &|store, sandbox, name| {

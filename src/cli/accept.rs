@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use bstr::{BStr, ByteSlice};
 use git_vws::integrate::journal::{Recovered, State};
 use git_vws::integrate::{self, Accept, Accepted, Conflicts, Verdict, Which};
 use git_vws::model::{AgentId, Refusal};
@@ -99,7 +100,10 @@ fn print(out: &mut Out, accepted: &Accepted, patch: bool) -> Result<(), Failure>
         let journal = accepted.journal.map(|id| id.get());
         let journal = journal.filter(|_| outcome.verdict.is_done());
         let fields = report::accepted_fields(outcome, journal);
-        let paths = [outcome.path.as_ref()];
+        let paths: Vec<&BStr> = std::iter::once(&outcome.path)
+            .chain(&outcome.into)
+            .map(|path| path.as_bstr())
+            .collect();
         out.path_line(PathStyle::Tree, &fields, &paths, || {
             let record = report::accepted(outcome, journal);
             match patch {
@@ -123,7 +127,12 @@ fn marked(out: &mut Out, accepted: &Accepted, quote_path: bool) -> Result<(), Fa
         if several {
             let (agent, revision) = (&outcome.agent, outcome.revision);
             let path = quote_c(outcome.path.as_ref(), quote_path);
-            out.bytes(format!("==> {agent} {revision} {path} <==\n").as_bytes())?;
+            let into = outcome.into.as_ref().map(|into| {
+                let into = quote_c(into.as_ref(), quote_path);
+                format!(" -> {into}")
+            });
+            let into = into.unwrap_or_default();
+            out.bytes(format!("==> {agent} {revision} {path}{into} <==\n").as_bytes())?;
         }
         out.bytes(text)?;
     }
@@ -147,7 +156,7 @@ fn remark(accepted: &Accepted, args: &Args) {
     let are = if args.dry_run { "would be" } else { "are" };
     for outcome in &accepted.outcomes {
         if outcome.verdict == Verdict::Marked {
-            let path = &outcome.path;
+            let path = outcome.place();
             say("warning", &format!("conflicts {are} marked in '{path}'"));
         }
     }
@@ -188,9 +197,11 @@ fn refused(accepted: &Accepted, dry_run: bool) -> Result<(), Failure> {
             (None, None) => String::new(),
         };
         let (agent, path) = (&outcome.agent, &outcome.path);
+        let moved = outcome.into.as_ref();
+        let moved = moved.map_or_else(String::new, |into| format!(", which is '{into}' now,"));
         say(
             "error",
-            &format!("cannot accept '{path}' of agent '{agent}'{because}{why}"),
+            &format!("cannot accept '{path}'{moved} of agent '{agent}'{because}{why}"),
         );
     }
     if count == 0 {

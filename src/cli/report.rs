@@ -173,6 +173,13 @@ fn integrate_failed(error: &integrate::Error) -> Report {
         integrate::Error::NotOn { agent, .. } => failed(Some(&format!(
             "'git vws stack --status {agent}' shows what it was stacked on"
         ))),
+        integrate::Error::NoChange {
+            agent,
+            from: Some(from),
+            ..
+        } => failed(Some(&format!(
+            "name it: 'git vws accept {agent} -- {from}'"
+        ))),
         integrate::Error::NoChange { agent, .. } => failed(Some(&format!(
             "'git vws changes {agent}' shows what is proposed"
         ))),

@@ -201,12 +201,16 @@ fn plan<'r>(
         {
             continue;
         }
-        let mut selection = select(store, agent, paths)?;
+        let mut selection = match select(store, agent, paths) {
+            Err(Error::NoChange { agent, path, .. }) => return Err(plan.no_change(agent, path)?),
+            selected => selected?,
+        };
         for (revision, path, why) in std::mem::take(&mut selection.decided) {
             outcomes.push(Outcome {
                 agent: agent.clone(),
                 revision,
                 path,
+                into: None,
                 verdict: Verdict::Refused(why),
                 result: None,
                 because: None,
@@ -311,7 +315,7 @@ fn tell(plan: &mut Plan<'_>, entry: &Entry, atomic: bool) {
         if let Some((verdict, path)) = failed.get(&group) {
             outcome.verdict = verdict.clone();
             outcome.result = None;
-            outcome.because = (*path != outcome.path).then(|| path.clone());
+            outcome.because = (*path != outcome.place()).then(|| path.clone());
         }
     }
 }

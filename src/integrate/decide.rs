@@ -10,11 +10,12 @@ use bstr::{BString, ByteSlice};
 use serde_json::Value;
 
 use super::journal::{self, Entry, JournalId, Kind, Outcome, Step};
+use super::lineage::Place;
 use super::planner::into_journal;
 use super::proposal::{Proposal, State};
 use super::{Result, propose, store as changes};
 use crate::git::{RefUpdate, Staging};
-use crate::model::{AgentId, Refusal, Revision};
+use crate::model::{AgentId, Refusal, Revision, path_from_json};
 use crate::workspace::Store;
 
 /// One change and the state that it gets.
@@ -69,11 +70,11 @@ pub(super) fn from_entry(store: &Store<'_>, entry: &Entry) -> journal::Result<Ve
             (Outcome::Identical, ..) => Next::Accepted(None),
             _ => continue,
         };
-        for (agent, revision) in of_step(step) {
+        for (agent, revision, path) in of_step(step) {
             decisions.push(Decision {
                 agent,
                 revision,
-                path: step.path.as_bstr().to_owned(),
+                path,
                 state,
             });
         }
@@ -81,17 +82,26 @@ pub(super) fn from_entry(store: &Store<'_>, entry: &Entry) -> journal::Result<Ve
     Ok(decisions)
 }
 
-/// The proposals that a step carries out: one, or all that are listed.
-pub(super) fn of_step(step: &Step) -> Vec<(AgentId, Revision)> {
+/// The changes that a step carries out: one of its own path, or all that are listed. A change of a file
+/// that the user has moved is listed with its own path, which is not the step's.
+pub(super) fn of_step(step: &Step) -> Vec<Place> {
+    let own = || step.path.as_bstr().to_owned();
     let listed = step.extra.get("changes").and_then(Value::as_array);
     if let Some(listed) = listed {
-        let one = |pair: &Value| {
-            let agent = AgentId::new(pair.get(0)?.as_str()?).ok()?;
-            Some((agent, Revision::new(pair.get(1)?.as_u64()?)?))
+        let one = |of: &Value| {
+            let agent = AgentId::new(of.get(0)?.as_str()?).ok()?;
+            let path = match of.get(2) {
+                Some(path) => path_from_json(path)?,
+                None => own(),
+            };
+            Some((agent, Revision::new(of.get(1)?.as_u64()?)?, path))
         };
         return listed.iter().filter_map(one).collect();
     }
-    step.agent.clone().zip(step.proposal).into_iter().collect()
+    let one = step.agent.clone().zip(step.proposal);
+    one.map(|(agent, revision)| (agent, revision, own()))
+        .into_iter()
+        .collect()
 }
 
 /// Stages the new states of the proposals that the decisions are about, and gives the ref updates

@@ -38,12 +38,14 @@ pub enum Error {
         revision: Option<Revision>,
     },
     /// No proposal of the agent changes the path.
-    #[error("agent '{agent}' proposes no change of '{}'", sanitize_terminal(.path.as_ref()))]
+    #[error("agent '{agent}' proposes no change of '{}'{}", sanitize_terminal(.path.as_ref()), goes_there(.from))]
     NoChange {
         /// The agent.
         agent: AgentId,
         /// The path asked for.
         path: BString,
+        /// The path of a change that would go there, because the user has moved the file.
+        from: Option<BString>,
     },
     /// The workspace was not stacked on the parent that is to be left out.
     #[error("workspace '{agent}' is not stacked on '{parent}'")]
@@ -73,6 +75,13 @@ pub enum Error {
 
 fn of(revision: &Option<Revision>) -> String {
     revision.map_or_else(String::new, |revision| format!(" of revision {revision}"))
+}
+
+fn goes_there(from: &Option<BString>) -> String {
+    from.as_ref().map_or_else(String::new, |from| {
+        let from = sanitize_terminal(from.as_ref());
+        format!(": that of '{from}', which was moved there, would go into it")
+    })
 }
 
 impl Error {

@@ -29,7 +29,7 @@ impl Content {
         self.mode & 0o170_000
     }
 
-    fn is_file(&self) -> bool {
+    pub(super) fn is_file(&self) -> bool {
         self.kind() == 0o100_000
     }
 }

@@ -17,11 +17,14 @@ use super::{Error, Result, Rules};
 use crate::git::Objects;
 use crate::git::merge::Style;
 use crate::git::tree::{Entry, GITLINK};
-use crate::model::{AgentId, RepoPath, Revision};
+use crate::model::{AgentId, Refusal, RepoPath, Revision};
 use crate::workspace::{self, Store};
 
+mod follow;
 mod steps;
 mod unit;
+
+use follow::Moves;
 
 /// What becomes of one change.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,10 +35,12 @@ pub struct Outcome {
     pub revision: Revision,
     /// The path.
     pub path: BString,
+    /// Where the user has moved the file since; there the change goes, or is refused.
+    pub into: Option<BString>,
     /// How it was settled, or would be.
     pub verdict: Verdict,
-    /// What stands at the path after it, as git would store it; `None` where nothing does, or where
-    /// the change was not done.
+    /// What stands at the path (or at `into`) after it, as git would store it; `None` where nothing
+    /// does, or where the change was not done.
     pub result: Option<Entry>,
     /// The path that is to blame, where the change was refused only because another one that it
     /// hangs together with was.
@@ -58,6 +63,13 @@ pub enum Conflicts {
     Show,
     /// The text with the markers is written into the file. An explicit choice: the paths must be named.
     Mark,
+}
+
+impl Outcome {
+    /// The path in the user's tree.
+    pub fn place(&self) -> &BStr {
+        self.into.as_ref().unwrap_or(&self.path).as_bstr()
+    }
 }
 
 /// What a change does to its path.
@@ -85,11 +97,12 @@ pub(super) struct Plan<'r> {
     store: Store<'r>,
     rules: Rules,
     view: View<'r>,
+    moves: Moves<'r>,
     unsaved: HashSet<BString>,
     /// What becomes of conflicts, and how they are marked.
     conflicts: (Conflicts, Style),
     pub(super) items: Vec<Item>,
-    /// By path: the items that were done there, in order.
+    /// By path in the user's tree: the items that were done there, in order.
     done: BTreeMap<BString, Vec<usize>>,
     /// How many groups there are; each lands as a whole or not at all.
     units: usize,
@@ -108,17 +121,36 @@ type Who<'w> = (&'w AgentId, Revision);
 /// What one member of a unit comes to.
 struct Member {
     role: Role,
+    /// Where it goes instead of its path.
+    into: Option<BString>,
     settled: Settled,
+}
+
+impl Member {
+    /// A change that is not done, and why.
+    fn refused(kind: Refusal) -> Self {
+        Member {
+            role: Role::Plain,
+            into: None,
+            settled: Settled {
+                verdict: Verdict::Refused(kind),
+                result: None,
+                marked: None,
+            },
+        }
+    }
 }
 
 impl<'r> Plan<'r> {
     /// An empty plan; `unsaved` are the paths that the user's editor holds unsaved changes of.
     pub(super) fn new(store: &Store<'r>, unsaved: &[RepoPath]) -> Result<Self> {
+        let config = store.repository().config()?;
         Ok(Plan {
             objects: store.repository().objects()?,
             store: *store,
-            rules: Rules::new(store.repository().config()?)?,
+            rules: Rules::new(config)?,
             view: View::new(store)?,
+            moves: Moves::new(config)?,
             unsaved: unsaved.iter().map(|p| p.as_bstr().to_owned()).collect(),
             conflicts: (Conflicts::Refuse, Style::Merge),
             items: Vec::new(),
@@ -237,6 +269,7 @@ impl<'r> Plan<'r> {
                 agent: proposal.agent.clone(),
                 revision: proposal.revision,
                 path: change.path.clone(),
+                into: None,
                 verdict: Verdict::Identical,
                 result: None,
                 because: None,
@@ -264,6 +297,7 @@ impl<'r> Plan<'r> {
             marked,
         } = member.settled;
         let outcome = &mut item.outcome;
+        outcome.into = member.into;
         outcome.verdict = verdict;
         outcome.marked = marked.map(BString::from);
         if let Some(culprit) = refused.filter(|_| outcome.verdict.is_done()) {
@@ -274,7 +308,7 @@ impl<'r> Plan<'r> {
             if let Some(content) = result {
                 outcome.result = Some(self.entry(&content)?);
             }
-            let done = self.done.entry(change.path.clone()).or_default();
+            let done = self.done.entry(outcome.place().to_owned()).or_default();
             done.push(self.items.len());
         }
         self.items.push(item);

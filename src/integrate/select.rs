@@ -54,7 +54,7 @@ pub(super) fn select(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> 
         let holds = |(proposal, members): &(usize, Vec<usize>)| {
             let changes = &proposals[*proposal].changes;
             let mut members = members.iter();
-            members.any(|member| covers(path, changes[*member].path.as_bstr()))
+            members.any(|member| covers(path.as_bstr(), changes[*member].path.as_bstr()))
         };
         let found = units.iter().enumerate().filter(|(_, unit)| holds(unit));
         let found: Vec<usize> = found.map(|(at, _)| at).collect();
@@ -75,7 +75,7 @@ pub(super) fn select(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> 
 }
 
 /// Whether `path` is this path, or a folder above it.
-fn covers(path: &RepoPath, other: &BStr) -> bool {
+pub(super) fn covers(path: &BStr, other: &BStr) -> bool {
     let rest = other.strip_prefix(path.as_bytes());
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
@@ -92,7 +92,7 @@ fn past_decisions(
         let found: Vec<_> = proposal
             .changes
             .iter()
-            .filter(|change| covers(path, change.path.as_bstr()))
+            .filter(|change| covers(path.as_bstr(), change.path.as_bstr()))
             .map(|change| {
                 let why = match change.state {
                     State::Superseded => Refusal::Superseded,
@@ -108,6 +108,7 @@ fn past_decisions(
     Err(Error::NoChange {
         agent: agent.clone(),
         path: path.as_bstr().to_owned(),
+        from: None,
     })
 }
 

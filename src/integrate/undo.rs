@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 use serde_json::Map;
 
 use crate::git::Staging;
@@ -15,6 +15,7 @@ use crate::integrate::journal::{
     self, Decide, Draft, Entry, Error, FileState, Hooks, Journal, JournalId, Kind, Outcome,
     Resolution, Result, State, Step, go_on,
 };
+use crate::integrate::{decide, select::covers};
 use crate::model::{Refusal, RepoPath, sanitize_terminal};
 use crate::workspace::{self, Store};
 
@@ -206,7 +207,11 @@ fn refused_path(kind: Refusal, path: &RepoPath, what: &str) -> Error {
 /// The steps of an entry that are meant.
 fn choose<'e>(entry: &'e Entry, paths: &[RepoPath]) -> Result<Vec<&'e Step>> {
     let meant = |step: &Step, path: &RepoPath| {
-        step.path == *path || step.path.starts_with_dir(path.as_bstr())
+        let mut changes = decide::of_step(step).into_iter();
+        step.path == *path
+            || step.path.starts_with_dir(path.as_bstr())
+            // A change of a file that the user had moved goes by its own path, too.
+            || changes.any(|(_, _, of)| covers(path.as_bstr(), of.as_bstr()))
     };
     for path in paths {
         let mut of_path = entry.written().filter(|step| meant(step, path)).peekable();

@@ -51,6 +51,7 @@ pub use log::Logged;
 pub use merge::{Conflict, Keep, Merged, Trees, merge_trees};
 pub use meta::{FORMAT, Kind, Metadata, Mode};
 pub use mirrored::{Difference, Reconciled};
+pub(crate) use moves::{merge_renames, moved};
 pub use read::{Found, Side, check_file, list_tree, resolve};
 pub use rebase::{Rebase, Rebased};
 pub use recover::{

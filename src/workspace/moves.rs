@@ -17,7 +17,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::Result;
 use super::merge::{Conflict, Trees, merge_path};
 use crate::git::tree::{self, Both, Entry, Lost, Rename, RenameOptions, ThreeWay};
-use crate::git::{ObjectId, Staging};
+use crate::git::{self, Config, ObjectId, Staging};
 use crate::model::Refusal;
 
 /// What renames have to say about a merge.
@@ -41,8 +41,21 @@ pub(super) fn follow(
     relation: &ThreeWay,
 ) -> Result<Moves> {
     let lost = tree::lost(staging, trees.base, trees.ours, trees.theirs)?;
-    let by_ours = renames(staging, trees.base, trees.ours, &lost, |l| l.ours)?;
-    let by_theirs = renames(staging, trees.base, trees.theirs, &lost, |l| l.theirs)?;
+    let options = RenameOptions::of_merge();
+    let by_ours = renames(
+        staging,
+        (trees.base, trees.ours),
+        &lost,
+        |l| l.ours,
+        options,
+    )?;
+    let by_theirs = renames(
+        staging,
+        (trees.base, trees.theirs),
+        &lost,
+        |l| l.theirs,
+        options,
+    )?;
     let mut follower = Follower {
         staging,
         trees,
@@ -63,12 +76,66 @@ pub(super) fn follow(
     Ok(follower.moves)
 }
 
+/// Where ours moved the files that it no longer has, by their old paths; of those that theirs left as
+/// they were nothing is said.
+///
+/// # Errors
+/// When a tree or a blob cannot be read.
+pub(crate) fn moved(
+    staging: &Staging<'_>,
+    trees: Trees,
+    options: RenameOptions,
+) -> Result<HashMap<BString, BString>> {
+    let lost = tree::lost(staging, trees.base, trees.ours, trees.theirs)?;
+    let found = renames(
+        staging,
+        (trees.base, trees.ours),
+        &lost,
+        |l| l.ours,
+        options,
+    )?;
+    Ok(found.into_iter().map(|(from, to)| (from, to.to)).collect())
+}
+
+/// How a merge looks for renames, as `merge.renames`, `merge.renameLimit` and the same keys of `diff`
+/// say; `None` where they turn it off.
+///
+/// # Errors
+/// [`git::Error::Config`] for a value that git does not take either.
+pub(crate) fn merge_renames(config: &Config) -> git::Result<Option<RenameOptions>> {
+    for key in ["merge.renames", "diff.renames"] {
+        match config.string(key).as_deref() {
+            None => continue,
+            Some("copies" | "copy") => {}
+            Some(_) if config.bool(key)? == Some(false) => return Ok(None),
+            Some(_) => {}
+        }
+        break;
+    }
+    let mut options = RenameOptions::of_merge();
+    for key in ["merge.renamelimit", "diff.renamelimit"] {
+        let Some(value) = config.string(key) else {
+            continue;
+        };
+        // No limit at all, for a merge, is its own one.
+        let limit = match value.starts_with('-') {
+            true => 0,
+            false => config.size(key)?.unwrap_or(0),
+        };
+        if limit > 0 {
+            options.limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        }
+        break;
+    }
+    Ok(Some(options))
+}
+
 fn renames(
     staging: &Staging<'_>,
-    base: ObjectId,
-    side: ObjectId,
+    (base, side): (ObjectId, ObjectId),
     lost: &[Lost],
     on: fn(&Lost) -> Option<Entry>,
+    options: RenameOptions,
 ) -> Result<Renames> {
     let gone = lost.iter().filter(|file| on(file).is_none());
     let wanted: HashSet<BString> = gone.map(|file| file.path.clone()).collect();
@@ -76,7 +143,7 @@ fn renames(
         return Ok(Renames::new());
     }
     let changes = tree::diff(staging, Some(base), Some(side))?;
-    let found = tree::find_moved(changes, &wanted, staging, RenameOptions::of_merge())?;
+    let found = tree::find_moved(changes, &wanted, staging, options)?;
     let by_source = |rename: Rename| (rename.from.clone(), rename);
     Ok(found.into_iter().map(by_source).collect())
 }

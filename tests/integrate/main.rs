@@ -11,6 +11,8 @@ mod forms;
 mod kinds;
 mod lineage;
 mod merge;
+mod moved;
+mod moved_corpus;
 mod place;
 mod radar;
 mod reject;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Outcome, Plan, Role};
 use crate::git::tree::GITLINK;
@@ -13,7 +13,7 @@ use crate::integrate::journal::{FileState, OnDisk, Resolution, Step};
 use crate::integrate::plan::{Content, Settled, Sides, Verdict};
 use crate::integrate::select::Sets;
 use crate::integrate::view::There;
-use crate::model::{Refusal, RepoPath};
+use crate::model::{Refusal, RepoPath, json_path};
 use crate::workspace;
 
 impl Plan<'_> {
@@ -86,9 +86,11 @@ impl Plan<'_> {
             step.group = groups[self.items[items[0]].unit];
             step.agent = Some(last.agent.clone());
             step.proposal = Some(last.revision);
-            if items.len() > 1 {
-                let all = items.iter().map(|item| &self.items[*item].outcome);
-                let all: Vec<_> = all.map(|o| json!([o.agent, o.revision])).collect();
+            let all = items.iter().map(|item| &self.items[*item].outcome);
+            if items.len() > 1 || all.clone().any(|outcome| outcome.path != *path) {
+                let all: Vec<_> = all
+                    .map(|outcome| of_change(outcome, path.as_bstr()))
+                    .collect();
                 step.extra.insert("changes".to_owned(), all.into());
             }
             ranks.insert(path.clone(), self.items[items[0]].rank);
@@ -123,6 +125,10 @@ impl Plan<'_> {
             let item = &self.items[at];
             if item.role == Role::Rename {
                 // What is at the new path was merged from what was at the old one.
+                return Ok(Resolution::Refuse(Refusal::WorkspaceChanged));
+            }
+            if item.outcome.into.is_some() && disk.is_none() {
+                // The user has moved it on: the next plan finds where.
                 return Ok(Resolution::Refuse(Refusal::WorkspaceChanged));
             }
             let who = (&item.outcome.agent, item.outcome.revision);
@@ -170,5 +176,15 @@ impl Plan<'_> {
             .iter_mut()
             .filter(|item| item.outcome.verdict.is_done())
             .map(move |item| (groups[item.unit], &mut item.outcome))
+    }
+}
+
+/// What a step says of a change that it carries out: whose it is, its revision, and its path where the
+/// step is about another one, to which the user has moved the file.
+fn of_change(outcome: &Outcome, path: &BStr) -> Value {
+    let (agent, revision) = (&outcome.agent, outcome.revision);
+    match outcome.path == *path {
+        true => json!([agent, revision]),
+        false => json!([agent, revision, json_path(outcome.path.as_bstr())]),
     }
 }

@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Conflicts, Member, Plan, Role, Who};
 use crate::git::Config;
 use crate::git::merge::{Labels, MergeOptions, Style};
-use crate::git::tree::LINK;
+use crate::git::tree::{Entry, LINK};
 use crate::integrate::plan::{OnConflict, Settled, Sides, Verdict, settle};
 use crate::integrate::proposal::{Proposal, ProposedChange};
 use crate::integrate::view::There;
@@ -24,7 +24,6 @@ impl Plan<'_> {
         members: &[usize],
         puts: &mut Vec<(BString, There)>,
     ) -> Result<Vec<Member>> {
-        let who = (&proposal.agent, proposal.revision);
         let changes: Vec<&ProposedChange> =
             members.iter().map(|at| &proposal.changes[*at]).collect();
         // What goes makes room for what comes.
@@ -41,18 +40,18 @@ impl Plan<'_> {
                 found.filter(|other| !planned.contains_key(other))
             });
             let moved = match partner {
-                Some(partner) => self.rename(who, change, changes[partner])?,
+                Some(partner) => self.rename(proposal, change, changes[partner])?,
                 None => None,
             };
             let settled = match (moved, partner) {
                 (Some([gone, come]), Some(partner)) => vec![(at, gone), (partner, come)],
-                _ => vec![(at, self.plain(who, change)?)],
+                _ => vec![(at, self.plain(proposal, change)?)],
             };
             for (at, member) in settled {
                 if member.settled.verdict.is_done() {
-                    let path = changes[at].path.as_bstr();
+                    let path = member.into.as_ref().unwrap_or(&changes[at].path);
                     let content = member.settled.result.clone();
-                    puts.push((path.to_owned(), self.view.put(path, content)));
+                    puts.push((path.clone(), self.view.put(path.as_bstr(), content)));
                 }
                 planned.insert(at, member);
             }
@@ -63,63 +62,80 @@ impl Plan<'_> {
     }
 
     /// The two halves of a rename, where they can move the user's own edits along: the user's file
-    /// is still at the old path, and nothing is at the new one. `None` where the halves are planned
-    /// like any other change. The deleted half comes first.
+    /// is still at the old path, and nothing is at the new one; or the user has moved it himself.
+    /// `None` where the halves are planned like any other change. The deleted half comes first.
     fn rename(
         &mut self,
-        who: Who<'_>,
+        proposal: &Proposal,
         gone: &ProposedChange,
         come: &ProposedChange,
     ) -> Result<Option<[Member; 2]>> {
         if gone.new.is_some() || come.old.is_some() {
             return Ok(None);
         }
-        for change in [gone, come] {
-            if self.guard(change)?.is_some() {
-                return Ok(None);
-            }
-        }
-        let base = self.content(gone.path.as_bstr(), gone.old)?;
-        let theirs = self.content(come.path.as_bstr(), come.new)?;
         let (old, new) = (gone.path.as_bstr(), come.path.as_bstr());
-        let ours = self.view.look(old, base.as_ref())?;
-        if self.view.look(new, None)? != There::Version(None) {
+        if self.guard(old, gone.new)?.is_some() || self.guard(new, come.new)?.is_some() {
             return Ok(None);
         }
-        let There::Version(ours) = ours else {
+        let base = self.content(old, gone.old)?;
+        let theirs = self.content(new, come.new)?;
+        let (mut ours, there) = match self.view.look(old, base.as_ref())? {
+            There::Version(ours) => (ours, self.view.look(new, base.as_ref())?),
+            _ => return Ok(None),
+        };
+        let by_user = ours.is_none();
+        if by_user {
+            // What the agent moved the user has moved too, or deleted.
+            match (self.moved(proposal, old)?, there) {
+                (Some(to), There::Version(Some(both))) if to == new => ours = Some(both),
+                (Some(to), _) if to == new => return Ok(None),
+                (Some(to), _) => {
+                    let refused = || Member {
+                        into: Some(to.clone()),
+                        ..Member::refused(Refusal::Conflict)
+                    };
+                    return Ok(Some([refused(), refused()]));
+                }
+                (None, There::Version(None)) => {
+                    let refused = || Member::refused(Refusal::DeleteEdit);
+                    return Ok(Some([refused(), refused()]));
+                }
+                (None, _) => return Ok(None),
+            }
+        } else if there != There::Version(None) {
             return Ok(None);
-        };
-        let member = |verdict, result| Member {
-            role: Role::Rename,
-            settled: Settled {
-                verdict,
-                result,
-                marked: None,
-            },
-        };
-        if ours.is_none() {
-            // The user deleted what the agent moved.
-            let refused = Verdict::Refused(Refusal::DeleteEdit);
-            return Ok(Some([member(refused.clone(), None), member(refused, None)]));
         }
         let sides = Sides {
             base: base.as_ref(),
             ours: ours.as_ref(),
             theirs: theirs.as_ref(),
         };
+        let who = (&proposal.agent, proposal.revision);
         let Settled {
             verdict,
             result,
             marked,
         } = self.settle(new, sides, who)?;
+        let member = |verdict, result| Member {
+            role: Role::Rename,
+            into: None,
+            settled: Settled {
+                verdict,
+                result,
+                marked: None,
+            },
+        };
+        let is_there = self.view.look(new, None)? == There::Version(result.clone());
         let verdict = match verdict {
             // The content is there already, but not at its new path.
+            Verdict::Identical if is_there => Verdict::Identical,
             Verdict::Identical if result == theirs => Verdict::Clean,
             Verdict::Identical => Verdict::Merged,
             other => other,
         };
         let gone = match &verdict {
             Verdict::Refused(kind) => member(Verdict::Refused(*kind), None),
+            _ if by_user => member(Verdict::Identical, None),
             _ => member(Verdict::Clean, None),
         };
         let mut come = member(verdict, result);
@@ -127,59 +143,59 @@ impl Plan<'_> {
         Ok(Some([gone, come]))
     }
 
-    fn plain(&mut self, who: Who<'_>, change: &ProposedChange) -> Result<Member> {
-        let refused = |kind| Member {
-            role: Role::Plain,
-            settled: Settled {
-                verdict: Verdict::Refused(kind),
-                result: None,
-                marked: None,
-            },
-        };
-        if let Some(kind) = self.guard(change)? {
-            return Ok(refused(kind));
-        }
-        let base = self.content(change.path.as_bstr(), change.old)?;
-        let theirs = self.content(change.path.as_bstr(), change.new)?;
+    fn plain(&mut self, proposal: &Proposal, change: &ProposedChange) -> Result<Member> {
         let path = change.path.as_bstr();
+        if let Some(kind) = self.guard(path, change.new)? {
+            return Ok(Member::refused(kind));
+        }
+        let base = self.content(path, change.old)?;
+        let theirs = self.content(path, change.new)?;
         let likely = base.as_ref().or(theirs.as_ref());
         let ours = match self.view.look(path, likely)? {
             There::Version(ours) => ours,
-            There::Folder => return Ok(refused(Refusal::TypeChange)),
-            There::Blocked(kind) => return Ok(refused(kind)),
+            There::Folder => return Ok(Member::refused(Refusal::TypeChange)),
+            There::Blocked(kind) => return Ok(Member::refused(kind)),
         };
         if ours.is_none() && base.is_some() && self.view.is_sparse(path)? {
-            return Ok(refused(Refusal::Unsupported));
+            return Ok(Member::refused(Refusal::Unsupported));
         }
         let sides = Sides {
             base: base.as_ref(),
             ours: ours.as_ref(),
             theirs: theirs.as_ref(),
         };
+        let settled = self.settle(path, sides, (&proposal.agent, proposal.revision))?;
+        if let (Some(base), None) = (&base, &ours)
+            && let Some(member) =
+                self.follow(proposal, change, (base, theirs.as_ref()), &settled)?
+        {
+            return Ok(member);
+        }
         Ok(Member {
             role: Role::Plain,
-            settled: self.settle(path, sides, who)?,
+            into: None,
+            settled,
         })
     }
 
-    /// What is refused whatever the contents are.
-    fn guard(&self, change: &ProposedChange) -> Result<Option<Refusal>> {
-        let path = match RepoPath::from_tree(&change.path) {
+    /// What is refused whatever the contents are: of a path, and what is to stand there.
+    pub(super) fn guard(&self, at: &BStr, new: Option<Entry>) -> Result<Option<Refusal>> {
+        let path = match RepoPath::from_tree(at) {
             Ok(path) => path,
             Err(error) => return Ok(Some(error.refusal())),
         };
-        if let Some(new) = change.new
+        if let Some(new) = new
             && new.mode == LINK
         {
-            let target = self.objects.blob_at(path.as_bstr(), new.id)?;
+            let target = self.objects.blob_at(at, new.id)?;
             if let Err(error) = workspace::check_link(&path, target.as_bstr()) {
                 return Ok(Some(error.refusal().unwrap_or(Refusal::Escapes)));
             }
         }
-        if self.view.is_unmerged(path.as_bstr()) {
+        if self.view.is_unmerged(at) {
             return Ok(Some(Refusal::Unmerged));
         }
-        if self.unsaved.contains(path.as_bstr()) {
+        if self.unsaved.contains(at) {
             return Ok(Some(Refusal::UnsavedBuffer));
         }
         Ok(None)

@@ -178,13 +178,14 @@ fn inputs(store: &Store<'_>) -> Result<Inputs> {
     let mut inputs = Inputs::default();
     for summary in journal::list(*store)? {
         let Ok(entry) = summary.entry else { continue };
-        let proposals = entry.steps.iter().flat_map(decide::of_step).collect();
+        let changes = entry.steps.iter().flat_map(decide::of_step);
+        let proposals = changes.map(|(agent, revision, _)| (agent, revision));
         inputs.journal.push(Journalled {
             name: names::journal(&summary.id.to_string()),
             id: entry.commit,
             time: entry.time,
             open: entry.state == State::Open,
-            proposals,
+            proposals: proposals.collect(),
         });
     }
     let objects = store.repository().objects()?;

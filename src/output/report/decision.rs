@@ -75,10 +75,12 @@ fn mode(entry: Option<TreeEntry>) -> Option<String> {
     entry.map(|entry| format!("{:06o}", entry.mode))
 }
 
-/// The fields before the path of a change that was to be accepted: `<verdict> <agent> <revision> <journal>`.
+/// The fields before the path of a change that was to be accepted: `<verdict> <agent> <revision>
+/// <journal>`, and `into` where a second path follows.
 pub fn accepted_fields(outcome: &Outcome, journal: Option<u64>) -> String {
+    let into = outcome.into.as_ref().map_or("", |_| " into");
     format!(
-        "{} {} {} {}",
+        "{} {} {} {}{into}",
         outcome.verdict.as_str(),
         outcome.agent,
         outcome.revision,
@@ -96,6 +98,7 @@ pub fn accepted(outcome: &Outcome, journal: Option<u64>) -> Record {
         .with("agent", &outcome.agent)
         .with("revision", outcome.revision)
         .with("path", &outcome.path)
+        .maybe("into", outcome.into.clone())
         .with("verdict", outcome.verdict.as_str())
         .flag("accepted", outcome.verdict.is_done())
         .maybe("journal", journal)
