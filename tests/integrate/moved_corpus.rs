@@ -375,8 +375,10 @@ fn round(seed: u64, settings: &[&str], count: &mut Count) {
         let twins = base
             .values()
             .filter(|other| file.is_some_and(|f| f.lines == other.lines));
-        if (copied.contains(&outcome.path) || twins.count() > 1) && outcome.verdict.is_done() {
-            // Of two places that are as good git takes one or the other, depending on the folders.
+        // The agent's own renames are told when it proposes, without a look at the user's files.
+        let unsure = copied.contains(&outcome.path) || twins.count() > 1 || pair.is_some();
+        if unsure && outcome.verdict.is_done() {
+            // Of two that are as good git takes one or the other, depending on the folders.
             let same = !contested && entry(outcome).as_ref() == git.files.get(at);
             count.ties += usize::from(!same);
         } else if outcome.verdict.is_done() {
@@ -443,6 +445,6 @@ fn a_change_of_what_the_user_moved_lands_where_git_puts_it() {
     for told in &count.stricter {
         println!("{told}");
     }
-    assert!(count.stricter.is_empty());
+    assert!(count.stricter.is_empty() && count.ties * 20 < count.changes);
     assert!(count.changes > 6 * rounds as usize && count.followed > rounds as usize);
 }
