@@ -388,7 +388,10 @@ fn round(seed: u64, settings: &[&str], count: &mut Count) {
                 assert!(!place.exists(&outcome.path.to_string()), "{told}");
             }
         } else if outcome.because.is_none() && !contested && !pair_is_contested {
-            count.stricter.push(told.clone());
+            match unsure {
+                true => count.ties += 1,
+                false => count.stricter.push(told.clone()),
+            }
         }
         if refused.is_some() && outcome.because.is_none() {
             let found = seen.iter().find(|(path, _)| **path == outcome.path);
