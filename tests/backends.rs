@@ -337,3 +337,50 @@ fn a_ready_template_is_copied() {
         let _ = sandbox.vws(&["settle", "a"]).success();
     }
 }
+
+/// Files are taken over in batches, across small folders and in parts of large ones.
+#[test]
+fn folders_of_any_shape_are_taken_over() {
+    let check = |folder: &Path, backend: &str| {
+        let sandbox = Sandbox::new_in(folder);
+        for n in 0..300_usize {
+            sandbox.write(format!("many/f{n}"), vec![b'a' + (n % 26) as u8; n * 31]);
+        }
+        for n in 0..50 {
+            sandbox.write(format!("one{n}/f"), format!("{n}\n"));
+            if n % 3 == 0 {
+                sandbox.write(format!("one{n}/in/f"), format!("in {n}\n"));
+            }
+        }
+        sandbox.write(format!("{}f", "deep/".repeat(12)), "deep\n");
+        for size in [0, 65_535, 65_536, 65_537, 300_000] {
+            let bytes: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+            sandbox.write(format!("size/{size}"), bytes);
+        }
+        let mut touch = sandbox.command("sh");
+        let script = "find . -name .git -prune -o -type f -exec touch -d '1 hour ago' {} +";
+        touch.args(["-c", script]);
+        let _ = sandbox.outcome(touch, b"").success();
+        sandbox.commit("one");
+        create(&sandbox, "a");
+        let _ = sandbox.vws(&["template", "warm"]).success();
+        let (at, by, _) = lay_out(&sandbox, "a", backend);
+        assert_eq!(by, backend);
+        assert_clean_by_stat(&sandbox, &at);
+        let listed = git_in(&sandbox, &at, &["ls-files", "-z"]);
+        let paths: Vec<&str> = listed.split_terminator('\0').collect();
+        assert_eq!(paths.len(), 300 + 50 + 17 + 1 + 5);
+        for path in paths {
+            let [own, users] = [&at, &sandbox.repo()].map(|top| top.join(path));
+            assert!(
+                fs::read(&own).unwrap() == fs::read(&users).unwrap(),
+                "{path}"
+            );
+            let [own, users] = [own, users].map(|file| fs::metadata(file).unwrap());
+            assert_eq!(own.mtime(), users.mtime(), "{path}");
+            assert_eq!(own.mtime_nsec(), users.mtime_nsec(), "{path}");
+        }
+    };
+    check(&std::env::temp_dir(), "checkout");
+    on_each(|_, volume| check(volume, "reflink"));
+}

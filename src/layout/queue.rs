@@ -15,6 +15,8 @@ struct State<T> {
     tasks: Vec<T>,
     /// Tasks that are being worked on, and may add others.
     active: usize,
+    /// Threads that wait for a task: with none of them, nobody is woken, which is a system call.
+    waiting: usize,
     stopped: bool,
 }
 
@@ -31,6 +33,7 @@ impl<T> Queue<T> {
             state: Mutex::new(State {
                 tasks: vec![first],
                 active: 0,
+                waiting: 0,
                 stopped: false,
             }),
             wake: Condvar::new(),
@@ -39,8 +42,11 @@ impl<T> Queue<T> {
 
     /// Adds tasks; the last of them is taken first.
     pub(super) fn push(&self, tasks: impl IntoIterator<Item = T>) {
-        self.lock().tasks.extend(tasks);
-        self.wake.notify_all();
+        let mut state = self.lock();
+        state.tasks.extend(tasks);
+        if state.waiting > 0 && !state.tasks.is_empty() {
+            self.wake.notify_all();
+        }
     }
 
     /// Lets every thread end after the task it is at.
@@ -84,10 +90,12 @@ impl<T> Queue<T> {
             if state.active == 0 {
                 return None;
             }
+            state.waiting += 1;
             state = self
                 .wake
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
     }
 

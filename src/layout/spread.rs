@@ -1,35 +1,32 @@
 //! Laying a tree out beside a template of one that is near: what is the same is taken from the
 //! template, the rest is written from the object database.
 //!
-//! Several threads share one list of folders, as in [`super::checkout`]: whoever takes a folder opens
-//! the template's and the new one, and works by their handles. For each file that is the same the
+//! Several threads share one list of folders, as in [`super::checkout`]: whoever takes some folders opens
+//! the template's and the new ones, and works by their handles. For each file that is the same the
 //! system is asked for no more than it must be: open, create, bytes (or their sharing), times, stat
 //! data and two closes. Nothing is hashed; the stat data are what the index gets. Git rewrites no content
 //! of a tree of which there may be a template.
 
-use std::cell::OnceCell;
+mod files;
+
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bstr::{BStr, BString, ByteSlice};
-use rustix::fs::{
-    AtFlags, Mode, OFlags, Timestamps, fstat, futimens, mkdirat, openat, readlinkat, statat,
-    symlinkat, utimensat,
-};
+use rustix::fs::{Mode, OFlags, Timestamps, mkdirat, openat};
 use rustix::io::Errno;
 
+use self::files::{BATCH, Hand};
 use super::backend::LAYING_OUT;
-use super::put::{Users, set_time, time_in, times_of};
+use super::put::Users;
 use super::queue::{Queue, threads};
-use super::template::{Template, copy_sized};
+use super::template::Template;
 use super::{Error, Result, Stats};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
-use crate::git::tree::{Change, EXECUTABLE, Entry, GITLINK, LINK, Listing, listing};
+use crate::git::tree::{Change, GITLINK, Listing, listing};
 use crate::git::{self, Door, ObjectId, Repository};
 use crate::model;
 
@@ -112,7 +109,11 @@ struct Pair {
 }
 
 enum Task {
-    Folder(Arc<Pair>, usize),
+    /// What is in the top.
+    Top(Arc<Pair>),
+    /// Make these folders of a folder that is open.
+    Folders(Arc<Pair>, usize, Range<usize>),
+    /// Lay out these files of a folder that is open.
     Files(Arc<Pair>, usize, Range<usize>),
 }
 
@@ -128,14 +129,6 @@ struct Work<'a> {
     door: Door,
     queue: Queue<Task>,
     failure: Mutex<Option<Error>>,
-}
-
-/// What one thread has of its own.
-struct Hand<'w> {
-    door: &'w Door,
-    repository: OnceCell<Repository>,
-    buffer: Vec<u8>,
-    done: Vec<(usize, StatData)>,
 }
 
 impl<'a> Work<'a> {
@@ -177,7 +170,7 @@ impl<'a> Work<'a> {
             folders,
             anew: plan.changes.iter().map(|one| one.path.as_bstr()).collect(),
             door: plan.repository.door(),
-            queue: Queue::new(Task::Folder(Arc::new(top), 0)),
+            queue: Queue::new(Task::Top(Arc::new(top))),
             failure: Mutex::new(None),
         })
     }
@@ -208,12 +201,7 @@ impl<'a> Work<'a> {
     }
 
     fn work(&self) -> Vec<(usize, StatData)> {
-        let mut hand = Hand {
-            door: &self.door,
-            repository: OnceCell::new(),
-            buffer: Vec::new(),
-            done: Vec::new(),
-        };
+        let mut hand = Hand::new(&self.door);
         self.queue.work(|task| {
             if let Err(error) = self.step(task, &mut hand) {
                 let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,148 +213,74 @@ impl<'a> Work<'a> {
     }
 
     fn step(&self, task: Task, hand: &mut Hand<'_>) -> Result<()> {
-        let (pair, folder, range) = match task {
-            Task::Folder(above, folder) => {
-                let pair = match folder {
-                    0 => above,
-                    _ => Arc::new(self.enter(&above, folder)?),
-                };
-                let inner = self.folders[folder].folders.iter().rev();
-                self.queue
-                    .push(inner.map(|at| Task::Folder(Arc::clone(&pair), *at)));
-                let count = self.folders[folder].files.len();
-                self.queue.push((CHUNK..count).step_by(CHUNK).map(|from| {
-                    Task::Files(Arc::clone(&pair), folder, from..count.min(from + CHUNK))
+        let open = match task {
+            Task::Top(top) => vec![(0, top)],
+            Task::Folders(above, of, range) => {
+                self.enter(&above, &self.folders[of].folders[range])?
+            }
+            Task::Files(pair, folder, range) => {
+                let files = &self.folders[folder].files[range];
+                let files: Vec<_> = files.iter().map(|at| (&*pair, *at)).collect();
+                return self.files(&files, hand);
+            }
+        };
+        let mut files = Vec::new();
+        for (folder, pair) in &open {
+            let groups = self.groups(*folder).into_iter().rev();
+            self.queue
+                .push(groups.map(|range| Task::Folders(Arc::clone(pair), *folder, range)));
+            let all = &self.folders[*folder].files;
+            self.queue
+                .push((CHUNK..all.len()).step_by(CHUNK).map(|from| {
+                    let range = from..all.len().min(from + CHUNK);
+                    Task::Files(Arc::clone(pair), *folder, range)
                 }));
-                (pair, folder, 0..count.min(CHUNK))
+            files.extend(all.iter().take(CHUNK).map(|at| (&**pair, *at)));
+        }
+        self.files(&files, hand)
+    }
+
+    /// The folders in a folder, parted so that each group has about a batch of files. One with folders
+    /// in it ends its group: it stays open until they are done.
+    fn groups(&self, folder: usize) -> Vec<Range<usize>> {
+        let inner = &self.folders[folder].folders;
+        let mut groups = Vec::new();
+        let (mut from, mut files) = (0, 0);
+        for (at, number) in inner.iter().enumerate() {
+            let one = &self.folders[*number];
+            files += one.files.len().max(1);
+            if files >= BATCH || !one.folders.is_empty() || at + 1 == inner.len() {
+                groups.push(from..at + 1);
+                (from, files) = (at + 1, 0);
             }
-            Task::Files(pair, folder, range) => (pair, folder, range),
-        };
-        let files = &self.folders[folder].files[range];
-        for &at in files {
-            let (path, entry) = &self.listing.files[at];
-            let stat = self.file(&pair, path.as_bstr(), *entry, hand)?;
-            hand.done.push((at, stat));
         }
-        self.told.step(files.len() as u64);
-        Ok(())
+        groups
     }
 
-    fn enter(&self, above: &Pair, folder: usize) -> Result<Pair> {
-        let path = self.listing.directories[folder].path.as_bstr();
-        let name = last(path);
-        let old = match &above.old {
-            None => None,
-            // The template may have a file or a link there: nothing of it is wanted then.
-            Some(old) => match openat(old, name, FOLDER, Mode::empty()) {
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-                old => Some(old.map_err(|e| Error::io("open", git::os_str(path), e))?),
-            },
-        };
-        mkdirat(&above.new, name, Mode::from_raw_mode(0o777))
-            .and_then(|()| openat(&above.new, name, FOLDER, Mode::empty()))
-            .map(|new| Pair { new, old })
-            .map_err(|error| Error::not_placed(path, self.into, error))
-    }
-
-    fn file(
-        &self,
-        pair: &Pair,
-        path: &BStr,
-        entry: Entry,
-        hand: &mut Hand<'_>,
-    ) -> Result<StatData> {
-        let name = last(path);
-        let placed = |error: Errno| Error::not_placed(path, self.into, error);
-        match (&pair.old, entry.mode) {
-            (_, GITLINK) => {
-                mkdirat(&pair.new, name, Mode::from_raw_mode(0o777)).map_err(placed)?;
-                Ok(StatData::default())
-            }
-            (Some(old), mode) if !self.anew.contains(path) => match mode {
-                LINK => copy_link(old, &pair.new, name).map_err(placed),
-                _ => self.take(old, &pair.new, path, (mode, &mut hand.buffer)),
-            },
-            _ => self.write(&pair.new, path, entry, hand),
+    /// Makes folders in a folder, and opens them and the template's.
+    fn enter(&self, above: &Pair, folders: &[usize]) -> Result<Vec<(usize, Arc<Pair>)>> {
+        let path = |folder: usize| self.listing.directories[folder].path.as_bstr();
+        for &folder in folders {
+            let path = path(folder);
+            mkdirat(&above.new, last(path), Mode::from_raw_mode(0o777))
+                .map_err(|error| Error::not_placed(path, self.into, error))?;
         }
-    }
-
-    /// Takes a file over from the template.
-    fn take(
-        &self,
-        old: &OwnedFd,
-        new: &OwnedFd,
-        path: &BStr,
-        (mode, buffer): (u32, &mut Vec<u8>),
-    ) -> Result<StatData> {
-        let failed = |e: io::Error| Error::io("copy", git::os_str(path), e);
-        let name = last(path);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let from = openat(old, name, flags, Mode::empty()).map_err(|e| failed(e.into()))?;
-        let was = fstat(&from).map_err(|e| failed(e.into()))?;
-        let size = u64::try_from(was.st_size).unwrap_or(0);
-        let to = self.create(new, path, mode)?;
-        let (from, to) = (File::from(from), File::from(to));
-        match self.by {
-            _ if size == 0 => {}
-            #[cfg(target_os = "linux")]
-            By::Sharing => rustix::fs::ioctl_ficlone(&to, &from).map_err(|e| failed(e.into()))?,
-            #[cfg(not(target_os = "linux"))]
-            By::Sharing => return Err(failed(io::ErrorKind::Unsupported.into())),
-            By::Copying => copy_sized(&from, &to, size, buffer).map_err(failed)?,
+        let mut open = Vec::with_capacity(folders.len());
+        for &folder in folders {
+            let path = path(folder);
+            let old = match &above.old {
+                None => None,
+                // The template may have a file or a link there: nothing of it is wanted then.
+                Some(old) => match openat(old, last(path), FOLDER, Mode::empty()) {
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
+                    old => Some(old.map_err(|e| Error::io("open", git::os_str(path), e))?),
+                },
+            };
+            let new = openat(&above.new, last(path), FOLDER, Mode::empty())
+                .map_err(|error| Error::not_placed(path, self.into, error))?;
+            open.push((folder, Arc::new(Pair { new, old })));
         }
-        set_time(&to, time_in(&was))
-            .and_then(|()| fstat(&to))
-            .map(|stat| StatData::from(&stat))
-            .map_err(|e| failed(e.into()))
-    }
-
-    /// Writes a file or link from the object database.
-    fn write(
-        &self,
-        new: &OwnedFd,
-        path: &BStr,
-        entry: Entry,
-        hand: &mut Hand<'_>,
-    ) -> Result<StatData> {
-        let repository = match hand.repository.get() {
-            Some(repository) => repository,
-            None => {
-                let opened = hand.door.open()?;
-                hand.repository.get_or_init(|| opened)
-            }
-        };
-        let stored = repository.objects()?.blob_at(path, entry.id)?;
-        let placed = |error: Errno| Error::not_placed(path, self.into, error);
-        if entry.mode == LINK {
-            let name = last(path);
-            symlinkat(&stored[..], new, name).map_err(placed)?;
-            if let Some(times) = self.times {
-                utimensat(new, name, times, AtFlags::SYMLINK_NOFOLLOW).map_err(placed)?;
-            }
-            let stat = statat(new, name, AtFlags::SYMLINK_NOFOLLOW).map_err(placed)?;
-            return Ok(StatData::from(&stat));
-        }
-        let mut file = File::from(self.create(new, path, entry.mode)?);
-        let failed = |e: io::Error| Error::io("write", self.into.join(git::os_str(path)), e);
-        io::Write::write_all(&mut file, &stored).map_err(failed)?;
-        let time = self.users.and_then(|users| users.time_of(path, &stored));
-        match (time, self.times) {
-            (Some(time), _) => set_time(&file, time),
-            (None, Some(times)) => futimens(&file, times),
-            (None, None) => Ok(()),
-        }
-        .and_then(|()| fstat(&file))
-        .map(|stat| StatData::from(&stat))
-        .map_err(|e| failed(e.into()))
-    }
-
-    fn create(&self, folder: &OwnedFd, path: &BStr, mode: u32) -> Result<OwnedFd> {
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let bits = if mode == EXECUTABLE { 0o777 } else { 0o666 };
-        openat(folder, last(path), flags, Mode::from_raw_mode(bits))
-            .map_err(|error| Error::not_placed(path, self.into, error))
+        Ok(open)
     }
 }
 
@@ -374,14 +288,6 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-
-fn copy_link(old: &OwnedFd, new: &OwnedFd, name: &[u8]) -> Result<StatData, Errno> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let was = statat(old, name, flags)?;
-    symlinkat(readlinkat(old, name, Vec::new())?, new, name)?;
-    utimensat(new, name, &times_of(time_in(&was)), flags)?;
-    Ok(StatData::from(&statat(new, name, flags)?))
-}
 
 fn parent(path: &BString) -> &BStr {
     path.rsplit_once_str("/")

@@ -10,36 +10,9 @@ use crate::layout::{Error, Result};
 /// How many files a thread takes at a time.
 const BATCH: usize = 32;
 
-/// A file of up to so many bytes goes through a buffer in one read and one write; the kernel's own
-/// copying costs more for those.
-const SMALL: usize = 64 << 10;
-
-/// Copies a file that has `size` bytes into an empty one.
-pub(in crate::layout) fn copy_sized(
-    from: &File,
-    to: &File,
-    size: u64,
-    buffer: &mut Vec<u8>,
-) -> io::Result<()> {
-    let Some(mut left) = usize::try_from(size).ok().filter(|size| *size <= SMALL) else {
-        return copy(from, to);
-    };
-    buffer.resize(SMALL, 0);
-    while left > 0 {
-        let read = rustix::io::read(from, &mut buffer[..left])?;
-        if read == 0 {
-            // It was that long when it was published.
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        io::Write::write_all(&mut &*to, &buffer[..read])?;
-        left -= read;
-    }
-    Ok(())
-}
-
 /// Gives the empty file `to` the content of `from`.
 #[cfg(target_os = "linux")]
-pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
+pub(in crate::layout) fn copy(from: &File, to: &File) -> io::Result<()> {
     if rustix::fs::ioctl_ficlone(to, from).is_ok() {
         return Ok(());
     }
@@ -58,7 +31,7 @@ pub(super) fn copy(from: &File, to: &File) -> io::Result<()> {
 
 /// Gives the empty file `to` the content of `from`.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn copy(mut from: &File, mut to: &File) -> io::Result<()> {
+pub(in crate::layout) fn copy(mut from: &File, mut to: &File) -> io::Result<()> {
     io::copy(&mut from, &mut to).map(drop)
 }
 

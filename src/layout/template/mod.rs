@@ -19,7 +19,7 @@ mod twin;
 mod users;
 pub mod warm;
 
-pub(in crate::layout) use copy::{copy_sized, in_parallel};
+pub(in crate::layout) use copy::{copy, in_parallel};
 pub use index::{Written, lay_index};
 pub use origin::{warm_from_agent, warm_from_tree};
 pub use prune::{Info, Policy, Pruned, list, prune};
