@@ -502,3 +502,22 @@ fn the_worktree_back_end_gives_what_git_gives() {
     let diff = ok(&sandbox, &["overlay", "diff", "--numstat", "a"]);
     assert_eq!(diff, "1\t0\tw.txt\n");
 }
+
+#[test]
+fn line_endings_that_git_keeps_are_no_change_of_the_users() {
+    let sandbox = sample();
+    sandbox.write("crlf", b"one\r\ntwo\r\n");
+    sandbox.commit("before git was asked to convert");
+    sandbox.write(".gitattributes", b"* text=auto\n");
+    sandbox.commit("after");
+    create(&sandbox, "a", "worktree");
+    let base = tree(&sandbox, "a");
+    let edited = b"one\r\n2\r\n";
+    with(&sandbox, &["overlay", "write", "a", "crlf"], edited);
+    let file = place(&sandbox, "a").join("crlf");
+    assert_eq!(fs::read(&file).unwrap(), edited);
+    ok(&sandbox, &["overlay", "discard", "a"]);
+    assert_eq!(fs::read(&file).unwrap(), b"one\r\ntwo\r\n");
+    ok(&sandbox, &["capture", "a"]);
+    assert_eq!(tree(&sandbox, "a"), base);
+}

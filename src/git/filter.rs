@@ -82,20 +82,6 @@ impl Repository {
         self.smudge_by(git, path, bytes)
     }
 
-    /// The id of what git would store for these bytes at this path of a directory; nothing is stored.
-    ///
-    /// # Errors
-    /// As [`Repository::clean`].
-    pub fn cleaned_id(
-        &self,
-        (top, git_dir): (&Path, &Path),
-        path: &BStr,
-        bytes: &[u8],
-    ) -> Result<ObjectId> {
-        let git = self.git().in_directory(top, git_dir);
-        self.hash_object(git.args(["hash-object"]), path, bytes)
-    }
-
     /// A working tree that holds these attribute files, in a folder of ours that goes when it is dropped.
     fn tree_of(&self, attributes: &[(BString, Vec<u8>)]) -> Result<(TempDir, PathBuf)> {
         let relo = self.relo_dir();

@@ -10,7 +10,8 @@ use super::note::Trees;
 use crate::disk::{self, Content, New, Obstacle, Seal, Swap, WorkTree};
 use crate::git::tree::{self, Change, Entry};
 use crate::git::{ObjectId, ObjectKind, Repository, Staging, mentions_rewriting};
-use crate::layout::{Directory, Result};
+use crate::layout::directory::CLEANING;
+use crate::layout::{Directory, Error, Result};
 use crate::model::Refusal;
 
 pub(super) struct Ground<'a> {
@@ -261,14 +262,26 @@ impl<'a> Ground<'a> {
             return Ok(false);
         }
         if entry.mode != tree::LINK && self.filtered {
-            let place = (
-                self.directory.path.as_path(),
-                self.directory.admin.as_path(),
-            );
-            let path = job.path.as_bstr();
-            return Ok(self.repository.cleaned_id(place, path, &found.bytes)? == entry.id);
+            return self.stores(job.path.as_bstr(), entry);
         }
         Ok(self.repository.hash_blob(&found.bytes)? == entry.id)
+    }
+
+    /// Whether git stores what lies at a path as this entry, which its index has. Line endings that the
+    /// index has already stay, so git is asked as a capture asks it.
+    fn stores(&self, path: &BStr, entry: Entry) -> Result<bool> {
+        let admin = &self.directory.admin;
+        // It goes with the directory if we die here.
+        let folder = tempfile::Builder::new()
+            .prefix(CLEANING)
+            .tempdir_in(admin)
+            .map_err(|error| Error::io("create a folder in", admin, error))?;
+        let index = folder.path().join("index");
+        let files = [(path.to_owned(), Some(entry))];
+        let stored = self
+            .repository
+            .store_files(&self.directory.path, admin, &index, &files)?;
+        Ok(stored.first().is_some_and(|one| one.id == entry.id))
     }
 
     /// The mode on this disk.
