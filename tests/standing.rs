@@ -521,3 +521,29 @@ fn line_endings_that_git_keeps_are_no_change_of_the_users() {
     ok(&sandbox, &["capture", "a"]);
     assert_eq!(tree(&sandbox, "a"), base);
 }
+
+#[test]
+fn folders_that_a_killed_capture_left_go_with_a_recovery() {
+    let sandbox = sample();
+    create(&sandbox, "a", "worktree");
+    let git_dir = sandbox.repo().join(".git");
+    let admin = git_dir.join("worktrees/relo-a");
+    let left = [
+        admin.join("vws-rules-x"),
+        admin.join("vws-clean-x"),
+        git_dir.join("relo/rules-x"),
+    ];
+    let mine = admin.join("vws-mine");
+    for folder in left.iter().chain([&mine]) {
+        fs::create_dir_all(folder.join("sub")).unwrap();
+        fs::write(folder.join("sub/.gitattributes"), "* text\n").unwrap();
+        let mut touch = sandbox.command("touch");
+        touch.args(["-d", "1 hour ago"]).arg(folder);
+        let _ = sandbox.outcome(touch, b"").success();
+    }
+    ok(&sandbox, &["recover"]);
+    for folder in left {
+        assert!(!folder.exists(), "{} stays", folder.display());
+    }
+    assert!(mine.exists());
+}

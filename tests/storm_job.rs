@@ -356,6 +356,7 @@ fn no_litter(repo: &Path, what: &str) {
             let name = at.file_name().unwrap().to_string_lossy().into_owned();
             let bad = name.starts_with(".vws-")
                 || name.starts_with("vws-clean")
+                || name.starts_with("vws-rules")
                 || [".lock", ".keep", ".tmp", ".new"]
                     .iter()
                     .any(|s| name.ends_with(s))

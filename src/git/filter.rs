@@ -5,16 +5,16 @@
 //! filter drivers and encodings.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bstr::{BStr, BString, ByteSlice};
-use tempfile::TempDir;
 
 use super::attributes::Conversion;
 use super::index::{IndexStamp, TrackedNames};
 use super::{Error, GitCommand, ObjectId, Repository, Result};
 
 mod store;
+mod top;
 
 /// The attributes that make git rewrite content.
 pub(super) const NAMES: [&str; 6] = [
@@ -77,23 +77,9 @@ impl Repository {
         attributes: &[(BString, Vec<u8>)],
     ) -> Result<Vec<u8>> {
         // Git reads attributes from a working tree: this one holds nothing else.
-        let (_folder, top) = self.tree_of(attributes)?;
-        let git = self.git().in_directory(&top, self.git_dir());
+        let top = self.tree_of(attributes)?;
+        let git = self.git().in_directory(&top.path(), self.git_dir());
         self.smudge_by(git, path, bytes)
-    }
-
-    /// A working tree that holds these attribute files, in a folder of ours that goes when it is dropped.
-    fn tree_of(&self, attributes: &[(BString, Vec<u8>)]) -> Result<(TempDir, PathBuf)> {
-        let relo = self.relo_dir();
-        let folder = std::fs::create_dir_all(&relo)
-            .and_then(|()| tempfile::Builder::new().prefix("rules").tempdir_in(&relo))
-            .map_err(|e| Error::io("create", &relo, e))?;
-        let top = folder.path().join("top");
-        std::fs::create_dir(&top).map_err(|e| Error::io("create", &top, e))?;
-        for (file, text) in attributes {
-            put(&top, file.as_bstr(), text)?;
-        }
-        Ok((folder, top))
     }
 
     fn smudge_by(&self, git: GitCommand<'_>, path: &BStr, bytes: &[u8]) -> Result<Vec<u8>> {

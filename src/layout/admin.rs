@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
 
-use super::directory::{CLEANING, Places, TEMPORARY, path_bytes, replace};
+use super::directory::{CLEANING, Places, RULES, TEMPORARY, path_bytes, replace};
 use super::removal;
 use super::{Error, Result};
 use crate::git::{ObjectId, Repository, fault, os_str};
@@ -139,7 +139,8 @@ pub(super) fn clear_temporary(places: &Places) {
     for entry in fs::read_dir(&places.admin).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let name = path_bytes(Path::new(&name));
-        if name.starts_with(CLEANING.as_bytes()) || name.starts_with(TEMPORARY.as_bytes()) {
+        let ours = [CLEANING, RULES, TEMPORARY];
+        if ours.iter().any(|one| name.starts_with(one.as_bytes())) {
             let _ = removal::delete(&places.admin, entry.file_name());
         }
     }

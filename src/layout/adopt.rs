@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::capture::{self, Captured};
 use super::directory::{Directory, Places};
@@ -83,6 +83,10 @@ pub fn adopt(store: &Store<'_>) -> Result<Adoption> {
         adoption.left_behind.extend(removal::sweep(root));
         let _ = fs::remove_dir(root.join(removal::TRASH));
     }
+    let now = Duration::from_secs(u64::try_from(store.now()).unwrap_or(0));
+    store
+        .repository()
+        .clear_dead_trees(SystemTime::UNIX_EPOCH + now);
     Ok(adoption)
 }
 

@@ -30,6 +30,8 @@ const RECORD: &str = "vws-directory";
 pub(super) const NEW: &str = ".new";
 /// How the names of folders begin in which a capture has git store files.
 pub(super) const CLEANING: &str = "vws-clean-";
+/// How the names of folders begin in which a capture shows git the rules of a directory.
+pub(super) const RULES: &str = "vws-rules-";
 /// How the names of files begin that are about to take another's place.
 pub(super) const TEMPORARY: &str = ".vws-new-";
 /// The manifest's name there.

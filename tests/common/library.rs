@@ -110,7 +110,8 @@ pub fn litter(sandbox: &Sandbox) -> Vec<PathBuf> {
             let ours = name.starts_with(".vws-")
                 || name.starts_with(".tmp")
                 || name.contains(".vws-kept")
-                || name.starts_with("vws-clean-");
+                || name.starts_with("vws-clean-")
+                || name.starts_with("vws-rules-");
             if ours || staging {
                 found.push(path);
             } else if path.is_dir() && !path.is_symlink() && !path.ends_with(".git/objects") {

@@ -49,9 +49,10 @@ impl Repository {
         if !rules.only_in_index && (!stored.contains(&b'\r') || self.has_filter(path)?) {
             return self.hash_object(self.git().args(["hash-object", "-w"]), path, bytes);
         }
-        let (folder, top) = self.tree_of(&rules.texts)?;
+        let tree = self.tree_of(&rules.texts)?;
+        let top = tree.path();
         super::put(&top, path, bytes)?;
-        let index = folder.path().join("index");
+        let index = tree.folder().join("index");
         let files = [(path.to_owned(), known.file)];
         let stored = self.store_files(&top, self.git_dir(), &index, &files)?;
         stored

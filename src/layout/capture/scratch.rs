@@ -29,7 +29,7 @@ impl Scratch {
     /// An empty one, in the git dir of the directory: it goes with that if we die here.
     pub(super) fn new(directory: &Directory) -> Result<Self> {
         let folder = tempfile::Builder::new()
-            .prefix("vws-rules-")
+            .prefix(crate::layout::directory::RULES)
             .tempdir_in(&directory.admin)
             .map_err(|error| Error::io("create a folder in", &directory.admin, error))?;
         Ok(Scratch {
