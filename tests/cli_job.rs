@@ -193,6 +193,58 @@ fn exec_exits_as_the_command_did() {
 }
 
 #[test]
+fn run_accepts_at_once_what_a_command_that_went_well_has_made() {
+    let sandbox = started();
+    let run = |agent: &str, script: &str| {
+        sandbox.vws(&["run", "--accept", agent, "--", "sh", "-c", script])
+    };
+    assert_snapshot!(run("a", "echo zero >new; sed -i s/one/ONE/ a.txt"), @"
+    clean a 2 1	a.txt
+    clean a 2 1	new
+    --- stderr
+    a: cut from the working tree, which is clean
+    a: nothing waits any more, the workspace is released
+    exit: 0
+    ");
+    assert_snapshot!(sandbox.git_text(&["status", "--porcelain"]), @"
+     M a.txt
+    ?? new
+    ");
+    assert_snapshot!(run("b", "echo b >b; exit 4"), @"
+    proposed A 1 0 b 2	b
+    --- stderr
+    b: cut from the working tree, 1 edited and 1 untracked paths in it
+    b: proposed 1 change; 'git vws changes b' shows it, 'git vws accept b' merges it
+    exit: 4
+    ");
+    // The user goes on while the command runs: one change meets his, the other is merged.
+    let top = sandbox.repo().display().to_string();
+    let at_once = ["run", "--accept", "--at=own", "-q", "c", "--", "sh", "-c"];
+    let script = format!("sed -i s/two/TWO/ a.txt; echo c >c; echo mine >{top}/a.txt");
+    let args: Vec<&str> = at_once.iter().copied().chain([script.as_str()]).collect();
+    sandbox.git(&["config", "relo.exec.fence", "off"]);
+    assert_snapshot!(sandbox.vws(&args), @"
+    conflict c 2 -	a.txt
+    clean c 2 2	c
+    --- stderr
+    error: cannot accept 'a.txt' of agent 'c' [conflict]
+    error: 1 of 2 changes was not accepted
+    hint: 'git vws accept --conflict=markers <agent> -- <path>' marks the conflicts in the file
+    exit: 1
+    ");
+    assert_eq!(sandbox.read("a.txt"), b"mine\n");
+    assert_snapshot!(run("d", "true"), @"
+    --- stderr
+    d: cut from the working tree, 1 edited and 2 untracked paths in it
+    d: nothing to propose
+    exit: 0
+    ");
+    // What was merged at once is an entry like any other.
+    let _ = sandbox.vws(&["undo"]).success();
+    assert!(!sandbox.repo().join("c").exists());
+}
+
+#[test]
 fn run_is_the_whole_job() {
     let sandbox = started();
     sandbox.write("a.txt", "one\ntwo\nthree, edited\n");

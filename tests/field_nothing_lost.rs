@@ -11,6 +11,7 @@ use std::fs;
 use std::time::SystemTime;
 
 use common::{Outcome, Sandbox};
+use git_vws::disk::keeps_order;
 use library::{litter, long};
 
 fn started() -> Sandbox {
@@ -237,14 +238,19 @@ fn br_32_objects_are_flushed_before_the_ref_and_the_folder_after_it() {
     };
     let at = |call, what| places(&log, call, what).0;
     let contents = [".pack>", ".idx.tmp>", "overlay.lock>"].map(|file| at("sync(", file));
+    let pack_last = at("sync(", "objects/pack>");
+    let moved = at("rename", "overlay.lock\", ");
     let steps = [
         *contents.iter().max().unwrap(),
         at("rename", ".idx.tmp\", "),
-        at("sync(", "objects/pack>"),
-        at("rename", "overlay.lock\", "),
+        pack_last.min(moved),
+        pack_last.max(moved),
         at("sync(", ".git/refs/relo/vws/a>"),
     ];
     assert!(steps.is_sorted(), "{steps:?} {log}");
+    // Where the file system does not keep the order of names, a flush does.
+    let folder = sandbox.repo().join(".git");
+    assert!(pack_last < moved || keeps_order(&folder, &folder), "{log}");
 }
 
 #[test]
@@ -262,13 +268,14 @@ fn br_32_an_accept_touches_no_file_before_its_journal_is_on_disk() {
     let swap = first("renameat2", "RENAME_EXCHANGE");
     let before = [
         first("sync(", ".pack>"),
-        first("sync(", "objects/pack>"),
         first("rename", "journal/1.lock\", "),
         first("sync(", journal),
         swap,
     ];
     assert!(before.is_sorted(), "{before:?} {log}");
-    assert!(first("sync(", ".vws-1-0.new>") < swap, "{log}");
+    for also in ["objects/pack>", ".vws-1-0.new>"] {
+        assert!(first("sync(", also) < swap, "{log}");
+    }
     // The decisions, and the end of the journal's entry, when the working tree is on disk.
     let top = format!("{}>", sandbox.repo().display());
     let after = [

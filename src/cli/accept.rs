@@ -90,8 +90,26 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         print(&mut out, &accepted, args.patch)?;
     }
     out.finish()?;
-    remark(&accepted, args);
+    remark(&accepted, args.dry_run, args.quiet);
     refused(&accepted, args.dry_run)
+}
+
+/// Merges all that an agent has proposed, as `run --accept` does at its end, and tells of it.
+pub(super) fn at_once(
+    agent: &AgentId,
+    mut out: Out,
+    quiet: bool,
+    session: &Session,
+) -> Result<(), Failure> {
+    let which = Which::Of {
+        agent: agent.clone(),
+        paths: Vec::new(),
+    };
+    let accepted = integrate::accept(&session.store(), &Accept::new(which))?;
+    print(&mut out, &accepted, false)?;
+    out.finish()?;
+    remark(&accepted, false, quiet);
+    refused(&accepted, false)
 }
 
 /// Prints what became, or would become, of each change.
@@ -152,8 +170,8 @@ pub(super) fn remark_recovered(all: &[Recovered]) {
     }
 }
 
-fn remark(accepted: &Accepted, args: &Args) {
-    let are = if args.dry_run { "would be" } else { "are" };
+fn remark(accepted: &Accepted, dry_run: bool, quiet: bool) {
+    let are = if dry_run { "would be" } else { "are" };
     for outcome in &accepted.outcomes {
         if outcome.verdict == Verdict::Marked {
             let path = outcome.place();
@@ -167,7 +185,7 @@ fn remark(accepted: &Accepted, args: &Args) {
             &format!("what you saved in this moment is in '{path}'"),
         );
     }
-    if !args.quiet {
+    if !quiet {
         if accepted.outcomes.is_empty() {
             say("warning", "nothing waits for a decision");
         }

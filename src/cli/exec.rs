@@ -10,14 +10,14 @@ use std::process::ExitCode;
 use git_vws::integrate;
 use git_vws::layout::{self, ExitKind, Finished, Options, Where};
 use git_vws::model::AgentId;
-use git_vws::workspace::{From, NewWorkspace};
+use git_vws::workspace::{From, NewWorkspace, Store};
 
 use super::args::FormArgs;
 use super::form::form;
 use super::progress::ProgressArgs;
 use super::report::Failure;
 use super::session::{self, Session, count_of, say};
-use super::{changes, directory};
+use super::{accept, changes, directory};
 
 /// Where the command runs.
 #[derive(clap::Args, Debug)]
@@ -54,6 +54,9 @@ pub(crate) struct RunArgs {
     /// Don't tell what is being done
     #[arg(short, long)]
     quiet: bool,
+    /// Accept what is proposed, where the command exited with 0
+    #[arg(long)]
+    accept: bool,
     #[command(flatten)]
     how: HowArgs,
     /// The workspace, made from the working tree where it is missing
@@ -85,32 +88,25 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
             say(level, text);
         }
     };
-    if store.find(agent)?.is_none() {
-        let new = NewWorkspace {
-            from: From::WorkTree,
-            mode: form(None, session)?,
-            read_only: false,
-            session: None,
-        };
-        let created = store.create(agent, &new)?;
-        let (dirty, untracked) = created
-            .base
-            .map_or((0, 0), |base| (base.dirty.len(), base.untracked.len()));
-        let text = match (dirty, untracked) {
-            (0, 0) => "cut from the working tree, which is clean".to_owned(),
-            _ => format!(
-                "cut from the working tree, {dirty} edited and {untracked} untracked paths in it"
-            ),
-        };
-        tell(agent.as_str(), &text);
-        super::upkeep::remark_interrupted(session);
-    }
-    let finished = start(agent, &args.command, (&args.how, true), session)?;
+    let finished = session.repository().with_late_flushes(|| {
+        if store.find(agent)?.is_none() {
+            cut(&store, agent, session, &tell)?;
+        }
+        start(agent, &args.command, (&args.how, true), session)
+    })?;
     finish(&finished, &args.command, args.quiet, &tell);
     let started = finished.start_error.is_none();
+    let exited_well = finished.status.code() == 0;
     let status = code(finished)?;
     if started {
         let proposal = integrate::propose(&store, agent, None)?;
+        if args.accept && proposal.undecided() > 0 && exited_well {
+            return match accept::at_once(agent, out, args.quiet, session) {
+                // What cannot be merged is no failure of ours.
+                Err(refused @ Failure::Partial { .. }) => Ok(refused.report()),
+                other => other.map(|()| status),
+            };
+        }
         changes::print(&mut out, &proposal)?;
         out.finish()?;
         let mut text = match proposal.undecided() {
@@ -131,6 +127,34 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
         tell(agent.as_str(), &text);
     }
     Ok(status)
+}
+
+/// Makes the workspace of `run`, from the working tree as it is.
+fn cut(
+    store: &Store<'_>,
+    agent: &AgentId,
+    session: &Session,
+    tell: &dyn Fn(&str, &str),
+) -> Result<(), Failure> {
+    let new = NewWorkspace {
+        from: From::WorkTree,
+        mode: form(None, session)?,
+        read_only: false,
+        session: None,
+    };
+    let created = store.create(agent, &new)?;
+    let (dirty, untracked) = created
+        .base
+        .map_or((0, 0), |base| (base.dirty.len(), base.untracked.len()));
+    let text = match (dirty, untracked) {
+        (0, 0) => "cut from the working tree, which is clean".to_owned(),
+        _ => format!(
+            "cut from the working tree, {dirty} edited and {untracked} untracked paths in it"
+        ),
+    };
+    tell(agent.as_str(), &text);
+    super::upkeep::remark_interrupted(session);
+    Ok(())
 }
 
 fn start(

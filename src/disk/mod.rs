@@ -11,7 +11,7 @@ mod swap;
 mod tests;
 mod write;
 
-pub use flush::flush;
+pub use flush::{flush, keeps_order};
 pub use state::{Content, Obstacle, Seal, state};
 pub use write::{Fault, New, Point, Probe, Spot, Swap, WorkTree, is_temporary, with_execute_bit};
 

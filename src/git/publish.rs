@@ -8,7 +8,9 @@
 //! 6. The folders of the refs are flushed. The caller may have something to flush in the same go.
 //!
 //! Each go waits about as long as one flush (see [`disk::flush`]), so a publish of any size takes three or
-//! four. Killed before step 5, or refused in step 2, it leaves every ref as it was.
+//! four: two where the file system keeps the order of names by itself (see [`disk::keeps_order`]), for there
+//! all folders are flushed in step 6. Killed before step 5, or refused in step 2, it leaves every ref as it
+//! was.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -27,6 +29,8 @@ pub struct Publish<'r> {
     first: Vec<OwnedFd>,
     /// The folders whose flush makes the moves last.
     folders: BTreeSet<PathBuf>,
+    /// Whether no name can reach the disk before those that changed earlier.
+    in_order: bool,
 }
 
 enum Pack {
@@ -49,13 +53,22 @@ impl<'r> Publish<'r> {
     }
 
     /// A publish without objects.
-    pub fn of_refs(repository: &'r Repository) -> Self {
+    pub(super) fn of_refs(repository: &'r Repository) -> Self {
         Publish {
             repository,
             pack: Pack::None,
             first: Vec::new(),
             folders: BTreeSet::new(),
+            in_order: disk::keeps_order(
+                &repository.objects_dir().join("pack"),
+                repository.common_dir(),
+            ),
         }
+    }
+
+    /// Whether the order in which names change is kept without a flush in between.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.in_order
     }
 
     /// Has files and folders flushed before the first ref moves.
@@ -75,9 +88,8 @@ impl<'r> Publish<'r> {
 
     /// Makes the moves last, and lets go of the objects: they are reachable now, or were for a moment
     /// only.
-    pub fn finish(mut self) {
-        flush_folders(&std::mem::take(&mut self.folders));
-        drop(self.finish_unflushed());
+    pub fn finish(self) {
+        let _ = disk::flush(&self.finish_unflushed());
     }
 
     /// As [`Publish::finish`], for a caller who flushes more in the same go: these are the folders to flush.
@@ -107,7 +119,12 @@ impl<'r> Publish<'r> {
         }
         self.pack = match std::mem::replace(&mut self.pack, Pack::None) {
             Pack::Written(pack) => {
-                let held = pack.complete()?;
+                let (held, folder) = pack.complete()?;
+                match folder {
+                    Some(folder) if self.in_order => self.changed([folder]),
+                    Some(folder) => Repository::flush_dir(&folder)?,
+                    None => {}
+                }
                 fault::point("objects-durable");
                 Pack::Durable(held)
             }

@@ -80,7 +80,7 @@ impl Refs<'_> {
                 flush_folders(&std::mem::take(&mut ahead));
             }
             put(one.lock, &place).map_err(|e| (*done, failed(&place, &e)))?;
-            match *done == last || update.unordered {
+            match *done == last || update.unordered || publish.keeps_order() {
                 true => publish.changed(one.folders),
                 false => ahead.extend(one.folders),
             }

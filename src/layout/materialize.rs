@@ -17,8 +17,7 @@ use super::selected::{self, Selected};
 use super::state::{State, not_ours, state, unmark};
 use super::told::told_once;
 use super::{Directory, Error, Result, Stats, admin, exclude, removal};
-use crate::disk;
-use crate::git::{self, Expect, Lock, Publish, RefUpdate, Repository, fault};
+use crate::git::{self, Expect, Lock, RefUpdate, Repository, fault};
 use crate::model::{AgentId, Refusal, RepoPath};
 use crate::workspace::{Store, Workspace, names};
 
@@ -149,25 +148,14 @@ pub(super) fn lay_out(
     check_root(store, agent, &places)?;
     let pin = RefUpdate::set(names::exec(agent), Expect::Missing, cut.commit)
         .as_in(names::overlay(agent));
-    let mut publish = Publish::of_refs(store.repository());
-    publish.apply(&[pin])?;
+    store.repository().refs().apply(&[pin])?;
     fault::point("exec-pinned");
     let plan = Plan {
         store,
         cut: &cut,
         places: &places,
     };
-    let folders = publish.finish_unflushed();
-    let made = std::thread::scope(|scope| {
-        // The disk is waited for while the directory is laid out.
-        let flush = || disk::flush(&folders);
-        let other = std::thread::Builder::new().spawn_scoped(scope, flush);
-        let made = plan.lay_out(ladder);
-        if other.is_err() {
-            let _ = flush();
-        }
-        made
-    });
+    let made = plan.lay_out(ladder);
     store.refresh_mirror(agent);
     match made {
         Ok(done) => Ok(Directory {

@@ -145,11 +145,12 @@ impl WrittenPack {
         contents.into_iter().flatten()
     }
 
-    /// Makes the objects visible, and the files' names last. The caller has flushed their content.
+    /// Makes the objects visible. The caller has flushed their content, and flushes the folder of this path
+    /// to make the files' names last.
     ///
     /// # Errors
-    /// As [`super::PackWriter::publish`].
-    pub fn complete(mut self) -> Result<HeldPack> {
+    /// When the index cannot be renamed; nothing of the pack is left then.
+    pub fn complete(mut self) -> Result<(HeldPack, Option<PathBuf>)> {
         fault::point("pack-indexed");
         let (tmp, idx) = (self.files.path(".idx.tmp"), self.files.path(".idx"));
         fs::rename(&tmp, &idx).map_err(Error::io("create", &idx))?;
@@ -159,20 +160,21 @@ impl WrittenPack {
             pack: self.files.path(".pack"),
             keep: self.files.keep.take(),
         };
-        if self.fsync {
-            File::open(&self.dir)
-                .and_then(|dir| dir.sync_all())
-                .map_err(Error::io("flush", &self.dir))?;
-        }
-        Ok(held)
+        Ok((held, Some(self.dir).filter(|_| self.fsync)))
     }
 
-    /// Flushes the content and completes the pack.
+    /// Flushes the content, completes the pack and flushes its folder.
     pub(super) fn make_durable(mut self) -> Result<HeldPack> {
         let contents: Vec<OwnedFd> = self.take_contents().collect();
         disk::flush(&contents)
             .map_err(|error| Error::io("flush", &self.files.path(".pack"))(error.into()))?;
-        self.complete()
+        let (held, folder) = self.complete()?;
+        if let Some(folder) = folder {
+            File::open(&folder)
+                .and_then(|dir| dir.sync_all())
+                .map_err(Error::io("flush", &folder))?;
+        }
+        Ok(held)
     }
 }
 

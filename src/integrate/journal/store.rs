@@ -177,6 +177,8 @@ impl<'r> Journal<'r> {
         // Staged once more per try would grow the pack; one entry.json per number is small.
         entry.commit = self.stage(&mut staging, &entry, None)?;
         let mut publish = Publish::begin(staging)?;
+        // Those of numbers that were taken meanwhile: the blobs are in the first.
+        let mut earlier = Vec::new();
         fault::point("journal-stored");
         let mut tries = 0;
         loop {
@@ -189,14 +191,19 @@ impl<'r> Journal<'r> {
                     entry.id = self.next_id()?.max(entry.id.next());
                     let mut again = Staging::new(self.store.repository())?;
                     entry.commit = self.stage(&mut again, &entry, None)?;
-                    // The first pack is still held, so the blobs are safe until the ref names them.
-                    Publish::begin(again)?.apply(&[])?;
+                    let next = Publish::begin(again)?;
+                    let mut taken = std::mem::replace(&mut publish, next);
+                    taken.apply(&[])?;
+                    earlier.push(taken);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
         fault::point("journal-begun");
-        self.owe(publish.finish_unflushed());
+        earlier.push(publish);
+        for publish in earlier {
+            self.owe(publish.finish_unflushed());
+        }
         Ok(entry)
     }
 
