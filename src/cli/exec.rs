@@ -88,12 +88,10 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
             say(level, text);
         }
     };
-    let finished = session.repository().with_late_flushes(|| {
-        if store.find(agent)?.is_none() {
-            cut(&store, agent, session, &tell)?;
-        }
-        start(agent, &args.command, (&args.how, true), session)
-    })?;
+    if store.find(agent)?.is_none() {
+        cut(&store, agent, session, &tell)?;
+    }
+    let finished = start(agent, &args.command, (&args.how, true), session)?;
     finish(&finished, &args.command, args.quiet, &tell);
     let started = finished.start_error.is_none();
     let exited_well = finished.status.code() == 0;

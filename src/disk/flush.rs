@@ -73,6 +73,8 @@ pub fn keeps_order(one: &Path, other: &Path) -> bool {
     let (Ok(left), Ok(right)) = (stat(one), stat(other)) else {
         return false;
     };
-    let kind = statfs(one).map(|found| i64::from(found.f_type));
+    // The width of the field differs between systems.
+    #[allow(clippy::unnecessary_cast)]
+    let kind = statfs(one).map(|found| found.f_type as i64);
     left.st_dev == right.st_dev && kind.is_ok_and(|kind| IN_ORDER.contains(&kind))
 }
