@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{Advice, fadvise, fsync, stat, statfs};
 use rustix::io::Errno;
 
-/// How many wait at the same time; they do nothing but wait.
-const TOGETHER: usize = 16;
+/// How many wait at the same time: to start a thread takes half as long as a flush.
+const TOGETHER: usize = 5;
 /// So few are waited for one after the other: threads would cost more than they bring, and on btrfs two
 /// that are flushed at the same time commit the whole file system.
 const FEW: usize = 8;

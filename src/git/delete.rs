@@ -81,15 +81,7 @@ impl Refs<'_> {
         }
         drop(own);
         drop(packed);
-        let folders: BTreeSet<&str> = list
-            .iter()
-            .filter_map(|update| Some(update.name.rsplit_once('/')?.0))
-            .collect();
-        // The deepest first: what is above may be empty only then.
-        for folder in folders.iter().rev() {
-            prune(root, folder);
-            prune(&root.join("logs"), folder);
-        }
+        prune(root, list.iter().map(|update| update.name.as_str()));
         Ok(())
     }
 }
@@ -155,14 +147,19 @@ fn remove(path: &Path) -> Result<(), git2::Error> {
     }
 }
 
-/// Removes a folder of refs and those above it that are empty now, but not one like `refs/relo`.
-fn prune(root: &Path, folder: &str) {
-    let mut at = root.join(folder);
-    for _ in 2..folder.split('/').count() {
-        if fs::remove_dir(&at).is_err_and(|error| error.kind() != io::ErrorKind::NotFound) {
-            break;
-        }
-        at.pop();
+/// Removes the folders of refs that are gone, and those above them, where they are empty now; but not one
+/// like `refs/relo`.
+fn prune<'n>(root: &Path, names: impl Iterator<Item = &'n str>) {
+    let mut folders = BTreeSet::new();
+    for name in names {
+        let ends = name.match_indices('/').map(|(end, _)| end).skip(2);
+        folders.extend(ends.map(|end| &name[..end]));
+    }
+    let logs = root.join("logs");
+    // What is below comes first: what is above may be empty only then.
+    for folder in folders.iter().rev() {
+        let _ = fs::remove_dir(root.join(folder));
+        let _ = fs::remove_dir(logs.join(folder));
     }
 }
 

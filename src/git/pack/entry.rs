@@ -13,6 +13,10 @@ use std::cell::RefCell;
 /// flush costs the same for either size, and the next repack compresses again, with deltas.
 const LEVEL: u32 = 1;
 
+/// Up to so many bytes are stored as they are: to clear deflate's tables takes longer than all else about a
+/// small object, and the file system gives a whole block to the pack in any case.
+const STORED: usize = 768;
+
 /// An object as it stands in a pack: header, deflated data, and the checksum of both.
 ///
 /// Making one needs nothing but the data, so many can be made on several threads and pushed into a
@@ -33,7 +37,8 @@ impl PackEntry {
     pub fn new(format: ObjectFormat, kind: ObjectKind, data: &[u8]) -> Result<PackEntry> {
         let number = kind_number(kind).ok_or(Error::Kind(kind))?;
         let id = ObjectId::hash_object_ext(kind, data, format).map_err(Error::Hash)?;
-        let mut body = Vec::with_capacity(data.len() / 3 + 64);
+        let room = if data.len() <= STORED { 1 } else { 3 };
+        let mut body = Vec::with_capacity(data.len() / room + 64);
         push_header(&mut body, number, data.len());
         deflate(data, &mut body)?;
         body.shrink_to_fit();
@@ -116,7 +121,28 @@ thread_local! {
     static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(true));
 }
 
+/// A zlib stream of one block that is not compressed.
+fn store(data: &[u8], out: &mut Vec<u8>) {
+    let len = u16::try_from(data.len()).expect("invariant: a stored object is small");
+    out.extend_from_slice(&[0x78, 0x01, 0x01]);
+    out.extend_from_slice(&len.to_le_bytes());
+    out.extend_from_slice(&(!len).to_le_bytes());
+    out.extend_from_slice(data);
+    // Adler-32. So few bytes do not overflow the sums.
+    let (mut one, mut two) = (1u32, 0u32);
+    for byte in data {
+        one += u32::from(*byte);
+        two += one;
+    }
+    let sum = (two % 65_521) << 16 | one % 65_521;
+    out.extend_from_slice(&sum.to_be_bytes());
+}
+
 fn deflate(data: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if data.len() <= STORED {
+        store(data, out);
+        return Ok(());
+    }
     DEFLATE.with_borrow_mut(|state| {
         state.reset();
         loop {
@@ -184,7 +210,9 @@ mod tests {
         let noise: Vec<u8> = (0u32..300_000)
             .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
             .collect();
-        for data in [&b""[..], b"x", b"hello hello hello hello\n", &noise] {
+        let edge = [STORED - 1, STORED, STORED + 1].map(|len| vec![0xff; len]);
+        let texts = [&b""[..], b"x", b"hello hello hello hello\n", &noise];
+        for data in edge.iter().map(Vec::as_slice).chain(texts) {
             let entry = PackEntry::new(ObjectFormat::Sha1, ObjectKind::Tag, data).unwrap();
             assert_eq!(inflate(&entry.body), Some((ObjectKind::Tag, data.to_vec())));
         }
