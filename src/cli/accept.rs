@@ -79,6 +79,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             None => Conflicts::Refuse,
         },
         unsaved,
+        results: args.form.form() == Form::Json,
         ..Accept::new(which)
     };
     let accepted = integrate::accept(&session.store(), &request)?;
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
 /// Merges all that an agent has proposed, as `run --accept` does at its end, and tells of it.
 pub(super) fn at_once(
     agent: &AgentId,
-    mut out: Out,
+    (mut out, form): (Out, Form),
     quiet: bool,
     session: &Session,
 ) -> Result<(), Failure> {
@@ -105,7 +106,11 @@ pub(super) fn at_once(
         agent: agent.clone(),
         paths: Vec::new(),
     };
-    let accepted = integrate::accept(&session.store(), &Accept::new(which))?;
+    let request = Accept {
+        results: form == Form::Json,
+        ..Accept::new(which)
+    };
+    let accepted = integrate::accept(&session.store(), &request)?;
     print(&mut out, &accepted, false)?;
     out.finish()?;
     remark(&accepted, false, quiet);

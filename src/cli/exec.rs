@@ -99,7 +99,7 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
     if started {
         let proposal = integrate::propose(&store, agent, None)?;
         if args.accept && proposal.undecided() > 0 && exited_well {
-            return match accept::at_once(agent, out, args.quiet, session) {
+            return match accept::at_once(agent, (out, args.form.form()), args.quiet, session) {
                 // What cannot be merged is no failure of ours.
                 Err(refused @ Failure::Partial { .. }) => Ok(refused.report()),
                 other => other.map(|()| status),

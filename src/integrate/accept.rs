@@ -52,6 +52,9 @@ pub struct Accept {
     pub conflicts: Conflicts,
     /// Paths that the user's editor holds unsaved changes of.
     pub unsaved: Vec<RepoPath>,
+    /// Whether each outcome names what its path holds after it ([`Outcome::result`]). It costs the
+    /// hash of every file on the way: where many change one file, of every step.
+    pub results: bool,
 }
 
 impl Accept {
@@ -64,6 +67,7 @@ impl Accept {
             with_parents: false,
             conflicts: Conflicts::Refuse,
             unsaved: Vec::new(),
+            results: true,
         }
     }
 }
@@ -194,6 +198,7 @@ fn plan<'r>(
         Which::Of { paths, .. } => paths,
     };
     plan.on_conflict(request.conflicts)?;
+    plan.names_results = request.results;
     let mut selections = Vec::new();
     for agent in agents.keys() {
         if let Which::Of { agent: named, .. } = &request.which

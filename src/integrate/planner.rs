@@ -40,7 +40,9 @@ pub struct Outcome {
     /// How it was settled, or would be.
     pub verdict: Verdict,
     /// What stands at the path (or at `into`) after it, as git would store it; `None` where nothing
-    /// does, or where the change was not done.
+    /// does, where the change was not done, or where nobody asked ([`Accept::results`]).
+    ///
+    /// [`Accept::results`]: super::Accept::results
     pub result: Option<Entry>,
     /// The path that is to blame, where the change was refused only because another one that it
     /// hangs together with was.
@@ -101,6 +103,8 @@ pub(super) struct Plan<'r> {
     unsaved: HashSet<BString>,
     /// What becomes of conflicts, and how they are marked.
     conflicts: (Conflicts, Style),
+    /// Whether the outcomes name what their paths hold.
+    pub(super) names_results: bool,
     pub(super) items: Vec<Item>,
     /// By path in the user's tree: the items that were done there, in order.
     done: BTreeMap<BString, Vec<usize>>,
@@ -153,6 +157,7 @@ impl<'r> Plan<'r> {
             moves: Moves::new(config)?,
             unsaved: unsaved.iter().map(|p| p.as_bstr().to_owned()).collect(),
             conflicts: (Conflicts::Refuse, Style::Merge),
+            names_results: true,
             items: Vec::new(),
             done: BTreeMap::new(),
             units: 0,
@@ -305,7 +310,7 @@ impl<'r> Plan<'r> {
             outcome.because = Some(culprit.path.clone());
         }
         if outcome.verdict.is_done() {
-            if let Some(content) = result {
+            if let Some(content) = result.filter(|_| self.names_results) {
                 outcome.result = Some(self.entry(&content)?);
             }
             let done = self.done.entry(outcome.place().to_owned()).or_default();

@@ -153,8 +153,8 @@ impl Plan<'_> {
                 return Ok(Resolution::Refuse(kind));
             }
             let entry = match &result {
-                Some(content) => Some(self.entry(content)?),
-                None => None,
+                Some(content) if self.names_results => Some(self.entry(content)?),
+                _ => None,
             };
             self.items[at].outcome.verdict = verdict;
             self.items[at].outcome.result = entry;
