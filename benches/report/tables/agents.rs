@@ -77,19 +77,28 @@ pub(super) fn largest(world: &World) -> Try<Vec<Group>> {
 fn group(world: &World, files: usize, agents: usize, bars: &[Bar], drawn: bool) -> Try<Group> {
     let title = format!("{} at {} files", count_of(agents, "agent"), grouped(files));
     let mut ways = vec![in_checkouts(world, Tool::Worktree, files, agents)];
-    let exec = Way::new("git vws exec", move || in_exec(world, files, agents, false));
+    let exec = Way::new("git vws exec", move || {
+        in_exec(world, files, agents, Job::Exec)
+    });
     let exec = exec.bars(bars);
     ways.push(exec.peak(move || peak_of_exec(world, files, agents)));
-    let run = Way::new("git vws run", move || in_exec(world, files, agents, true));
     let of_time = bars.iter().filter(|bar| bar.limit == Limit::Total);
-    ways.push(run.bars(&of_time.copied().collect::<Vec<_>>()));
+    let of_time: Vec<Bar> = of_time.copied().collect();
+    for (name, job) in [
+        ("git vws run", Job::Run),
+        ("git vws run --accept", Job::RunAndAccept),
+    ] {
+        let way = Way::new(name, move || in_exec(world, files, agents, job));
+        ways.push(way.bars(&of_time));
+    }
     let view = Way::new("git vws batch, no directory", move || {
         in_view(world, files, agents)
     });
     ways.push(view);
     if drawn {
-        for (way, how) in [(1, "exec"), (2, "run"), (3, "through the view")] {
-            ways[way].headline = Some(format!("{title}, {how}"));
+        let drawn = ["exec", "run", "run --accept", "through the view"];
+        for (way, how) in drawn.into_iter().enumerate() {
+            ways[way + 1].headline = Some(format!("{title}, {how}"));
         }
     }
     if world.rig.has("git-cow") {
@@ -171,17 +180,32 @@ fn done(rig: &Rig, repo: &Repo, peak: Option<u64>, held: Option<u64>) -> Try<Sam
     })
 }
 
-/// Each agent runs its tool in a directory of its own: `run`, which starts from the working tree, or
-/// `create`, `exec` and `propose`.
-fn in_exec(world: &World, files: usize, agents: usize, run: bool) -> Try<Sample> {
+/// How an agent's tool gets its directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Job {
+    /// `create`, `exec` and `propose`; then all are accepted.
+    Exec,
+    /// `run`, which starts from the working tree; then all are accepted.
+    Run,
+    /// `run --accept`, each agent by itself.
+    RunAndAccept,
+}
+
+/// Each agent runs its tool in a directory of its own.
+fn in_exec(world: &World, files: usize, agents: usize, job: Job) -> Try<Sample> {
     let (rig, repo) = (world.rig, ready(world, files)?);
     let before = rig.meter.used(&repo.places())?;
     rig.timed("work", || {
         (0..agents).try_for_each(|n| {
             let name = agent(n);
-            let mut words = owned(&["vws", if run { "run" } else { "exec" }, "-q", &name, "--"]);
+            let mut words = owned(match job {
+                Job::Exec => &["vws", "exec", "-q"],
+                Job::Run => &["vws", "run", "-q"],
+                Job::RunAndAccept => &["vws", "run", "--accept", "-q"],
+            });
+            words.extend(owned(&[&name, "--"]));
             words.extend(edit(&repo, n, ""));
-            if !run {
+            if job == Job::Exec {
                 rig.run(
                     &repo.top,
                     &["vws", "overlay", "create", "-q", "--base=HEAD", &name],
@@ -190,17 +214,19 @@ fn in_exec(world: &World, files: usize, agents: usize, run: bool) -> Try<Sample>
             rig.run(&repo.top, &words).map(drop)
         })
     })?;
-    if !run {
+    if job == Job::Exec {
         rig.timed("propose", || {
             (0..agents)
                 .try_for_each(|n| rig.run(&repo.top, &["vws", "propose", &agent(n)]).map(drop))
         })?;
     }
     let held = rig.meter.used(&repo.places())?.saturating_sub(before);
-    rig.timed("decide", || {
-        rig.run(&repo.top, &["vws", "accept", "-q", "--all"])
-            .map(drop)
-    })?;
+    if job != Job::RunAndAccept {
+        rig.timed("decide", || {
+            rig.run(&repo.top, &["vws", "accept", "-q", "--all"])
+                .map(drop)
+        })?;
+    }
     done(rig, &repo, None, Some(held))
 }
 

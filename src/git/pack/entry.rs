@@ -134,7 +134,7 @@ fn store(data: &[u8], out: &mut Vec<u8>) {
         one += u32::from(*byte);
         two += one;
     }
-    let sum = (two % 65_521) << 16 | one % 65_521;
+    let sum = ((two % 65_521) << 16) | (one % 65_521);
     out.extend_from_slice(&sum.to_be_bytes());
 }
 
