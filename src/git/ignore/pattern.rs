@@ -24,16 +24,20 @@ enum Piece {
     Any,
 }
 
-/// Reads an ignore file. Rules that take back are left out: alone they ignore nothing. `None` where
-/// the text is none.
-pub(super) fn read(text: &[u8]) -> Option<Vec<Pattern>> {
+/// Reads an ignore file. Rules that take back are left out where only the others count: alone they ignore
+/// nothing. `None` where the text is none.
+pub(super) fn read(text: &[u8], taking_back: bool) -> Option<Vec<Pattern>> {
     if text.contains(&0) {
         return None;
     }
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let lines = text.split(|byte| *byte == b'\n');
-    let counts = |line: &&[u8]| !matches!(line.first(), None | Some(b'#' | b'!')) && *line != b"\r";
-    Some(lines.filter(counts).map(Pattern::new).collect())
+    let rules = lines.filter_map(|line| match line {
+        b"" | b"\r" | [b'#', ..] => None,
+        [b'!', back @ ..] => taking_back.then_some(back),
+        line => Some(line),
+    });
+    Some(rules.map(Pattern::new).collect())
 }
 
 impl Pattern {
@@ -164,7 +168,7 @@ mod tests {
 
     fn may(text: &str, path: &str) -> bool {
         let path = path.to_ascii_lowercase();
-        let patterns = read(text.as_bytes()).unwrap();
+        let patterns = read(text.as_bytes(), false).unwrap();
         patterns.iter().any(|one| one.may_match(path.as_bytes()))
     }
 
@@ -212,6 +216,9 @@ mod tests {
         ] {
             assert!(may(text, "x/y"), "{text}");
         }
-        assert!(read(b"a\0b").is_none());
+        assert!(read(b"a\0b", true).is_none());
+        for (taking_back, rules) in [(false, 1), (true, 2)] {
+            assert_eq!(read(b"!.relo\na\n", taking_back).unwrap().len(), rules);
+        }
     }
 }

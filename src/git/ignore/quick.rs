@@ -28,6 +28,8 @@ pub(super) struct Quick {
     read: BTreeSet<BString>,
     /// Whether something could not be made out.
     unsure: bool,
+    /// Whether rules that take back count as well.
+    taking_back: bool,
 }
 
 impl Quick {
@@ -37,6 +39,7 @@ impl Quick {
             patterns: Vec::new(),
             read: BTreeSet::new(),
             unsure: false,
+            taking_back: false,
         };
         let Some(mut files) = outside(repository) else {
             quick.unsure = true;
@@ -49,12 +52,13 @@ impl Quick {
         quick
     }
 
-    /// Only the rules that the folders of a working tree hold.
+    /// Only the rules that the folders of a working tree hold, but those that take back among them.
     pub(super) fn in_tree() -> Self {
         Quick {
             patterns: Vec::new(),
             read: BTreeSet::new(),
             unsure: false,
+            taking_back: true,
         }
     }
 
@@ -89,7 +93,7 @@ impl Quick {
     }
 
     fn add(&mut self, file: &Path, through_link: bool) {
-        match rules(file, through_link) {
+        match rules(file, through_link, self.taking_back) {
             Some(patterns) => self.patterns.extend(patterns),
             None => self.unsure = true,
         }
@@ -97,7 +101,7 @@ impl Quick {
 }
 
 /// The rules in a file, none where it is not there.
-fn rules(file: &Path, through_link: bool) -> Option<Vec<Pattern>> {
+fn rules(file: &Path, through_link: bool, taking_back: bool) -> Option<Vec<Pattern>> {
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, !through_link);
     let opened = openat(CWD, file, flags, Mode::empty());
@@ -118,7 +122,7 @@ fn rules(file: &Path, through_link: bool) -> Option<Vec<Pattern>> {
     if text.len() as u64 > MAX_RULES {
         return None;
     }
-    pattern::read(&text)
+    pattern::read(&text, taking_back)
 }
 
 /// Every file outside of the working tree and the repository that git may take rules from. `None` where
