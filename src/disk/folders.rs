@@ -82,7 +82,7 @@ impl WorkTree<'_> {
     pub fn flush_prepared(&self, spots: &[Spot<'_>], owed: Vec<OwnedFd>) -> Result<(), Fault> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut files = owed;
-        for spot in spots {
+        let opened = spots.iter().try_for_each(|spot| {
             let place = self.place(*spot)?;
             match openat(&place.folder, place.fresh.as_bytes(), flags, Mode::empty()) {
                 Ok(file) => files.push(file),
@@ -90,8 +90,11 @@ impl WorkTree<'_> {
                 Err(Errno::LOOP) => {}
                 Err(error) => return Err(Fault::failed("flush", error)),
             }
-        }
-        flush(&files).map_err(|error| Fault::failed("flush", error))
+            Ok(())
+        });
+        // What is owed is owed also where a file is not there.
+        let flushed = flush(&files).map_err(|error| Fault::failed("flush", error));
+        opened.and(flushed)
     }
 
     /// Flushes all of the file system: cheaper than file by file where they are many.

@@ -76,8 +76,8 @@ impl Refs<'_> {
         for one in ready {
             let update = &list[*done];
             let place = self.path_of(&update.name);
-            if *done == last && !ahead.is_empty() {
-                flush_folders(&std::mem::take(&mut ahead));
+            if *done == last {
+                flush_folders(&ahead);
             }
             put(one.lock, &place).map_err(|e| (*done, failed(&place, &e)))?;
             match *done == last || update.unordered || publish.keeps_order() {
