@@ -42,20 +42,9 @@ pub(super) fn follow(
 ) -> Result<Moves> {
     let lost = tree::lost(staging, trees.base, trees.ours, trees.theirs)?;
     let options = RenameOptions::of_merge();
-    let by_ours = renames(
-        staging,
-        (trees.base, trees.ours),
-        &lost,
-        |l| l.ours,
-        options,
-    )?;
-    let by_theirs = renames(
-        staging,
-        (trees.base, trees.theirs),
-        &lost,
-        |l| l.theirs,
-        options,
-    )?;
+    let by_ours = renames_of_ours(staging, trees, &lost, options)?;
+    let sides = (trees.base, trees.theirs);
+    let by_theirs = renames(staging, sides, &lost, |l| l.theirs, options)?;
     let mut follower = Follower {
         staging,
         trees,
@@ -87,13 +76,7 @@ pub(crate) fn moved(
     options: RenameOptions,
 ) -> Result<HashMap<BString, BString>> {
     let lost = tree::lost(staging, trees.base, trees.ours, trees.theirs)?;
-    let found = renames(
-        staging,
-        (trees.base, trees.ours),
-        &lost,
-        |l| l.ours,
-        options,
-    )?;
+    let found = renames_of_ours(staging, trees, &lost, options)?;
     Ok(found.into_iter().map(|(from, to)| (from, to.to)).collect())
 }
 
@@ -128,6 +111,16 @@ pub(crate) fn merge_renames(config: &Config) -> git::Result<Option<RenameOptions
         break;
     }
     Ok(Some(options))
+}
+
+fn renames_of_ours(
+    staging: &Staging<'_>,
+    trees: Trees,
+    lost: &[Lost],
+    options: RenameOptions,
+) -> Result<Renames> {
+    let sides = (trees.base, trees.ours);
+    renames(staging, sides, lost, |l| l.ours, options)
 }
 
 fn renames(

@@ -11,6 +11,8 @@
 //! ```
 #![allow(dead_code, unreachable_pub)]
 
+pub mod random;
+
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;

@@ -1,4 +1,6 @@
 //! The user has renamed a file that an agent edits: the edit goes where the file is now.
+//!
+//! One long file: every case turns on the same few files and their names.
 
 use std::fs;
 use std::ops::ControlFlow;

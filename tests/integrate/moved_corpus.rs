@@ -1,4 +1,6 @@
 //! The user renames, the agent edits: generated trees, of which `git merge-tree` is asked the same.
+//!
+//! One long file: what is drawn and what is expected of it are read together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,24 +12,8 @@ use git_vws::model::Refusal;
 use git_vws::workspace::Edit;
 
 use crate::common::Sandbox;
+use crate::common::random::Random;
 use crate::place::*;
-
-/// A generator of numbers (splitmix64), the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
