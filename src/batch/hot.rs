@@ -70,7 +70,7 @@ impl<'r> Hot<'r> {
         }
         // Taken before the look, so that a change in between is seen the next time.
         let stamp = refs.packed_stamp();
-        let cut = refs.peek(&name)?;
+        let cut = refs.find(&name)?;
         self.closed.remove(agent);
         if cut.is_none()
             && let Some(stamp) = stamp
@@ -123,7 +123,7 @@ impl<'r> Hot<'r> {
     }
 
     fn known(&mut self, store: &Store<'r>, agent: &AgentId) -> Result<&mut Known> {
-        let commit = self.repository.refs().peek(&names::overlay(agent))?;
+        let commit = self.repository.refs().find(&names::overlay(agent))?;
         let Some(commit) = commit else {
             self.workspaces.remove(agent);
             let agent = agent.clone();

@@ -6,8 +6,8 @@
 //! one commit point last. Through `git update-ref` the same list is one transaction.
 
 mod by_git;
+mod read;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,6 +17,9 @@ use git2::{ErrorClass, ErrorCode};
 use super::marks::{self, Mark};
 use super::publish::Publish;
 use super::{Error, ObjectId, RefBackend, Repository, Result, fault};
+
+pub(super) use read::Glance;
+pub use read::PackedStamp;
 
 /// What must stand at a ref for an update to go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,10 +100,6 @@ impl RefUpdate {
     }
 }
 
-/// One state of the list of packed refs, by the stat data of its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PackedStamp(Option<(u64, u64, i64, i64)>);
-
 /// How often a step is tried again while somebody else holds git's lock on the ref.
 const TRIES: u32 = 40;
 /// After so many tries, half a second, a lock that has not changed meanwhile may be a dead one's.
@@ -114,96 +113,6 @@ pub struct Refs<'r> {
 impl<'r> Refs<'r> {
     pub(super) fn new(repository: &'r Repository) -> Self {
         Refs { repository }
-    }
-
-    /// The id that a ref holds, if there is such a ref.
-    ///
-    /// # Errors
-    /// [`Error::Ref`] when the ref is there but damaged.
-    pub fn find(&self, name: &str) -> Result<Option<ObjectId>> {
-        if self.repository.ref_backend() == RefBackend::Git {
-            return Ok(self.listed_by_git(name)?.remove(name));
-        }
-        // While `pack-refs` moves a ref from its file to the packed list, libgit2 may see it in
-        // neither: absence is believed only when it is seen twice.
-        for _ in 0..2 {
-            match self.repository.raw().refname_to_id(name) {
-                Ok(id) => return Ok(Some(id)),
-                Err(e) if e.code() == ErrorCode::NotFound => std::thread::yield_now(),
-                Err(e) => return Err(failed("read", name, &e)),
-            }
-        }
-        Ok(None)
-    }
-
-    /// As [`Refs::find`], for a name shared by all worktrees that is looked up again and again: a
-    /// loose ref costs the reading of its file and no more.
-    ///
-    /// # Errors
-    /// As [`Refs::find`].
-    pub fn peek(&self, name: &str) -> Result<Option<ObjectId>> {
-        if self.repository.ref_backend() == RefBackend::InProcess
-            && let Some(id) = self.loose(name)
-        {
-            return Ok(Some(id));
-        }
-        self.find(name)
-    }
-
-    /// Whether a ref that was found absent is absent still: it is no loose ref, and the packed ones
-    /// are those of `then`. A look at two files' stat data; false where it cannot tell.
-    pub fn still_absent(&self, name: &str, then: &PackedStamp) -> bool {
-        self.packed_stamp().as_ref() == Some(then)
-            && std::fs::symlink_metadata(self.path_of(name)).is_err()
-    }
-
-    /// Which list of packed refs there is now; `None` where refs are not files.
-    pub fn packed_stamp(&self) -> Option<PackedStamp> {
-        use std::os::unix::fs::MetadataExt;
-        if self.repository.ref_backend() != RefBackend::InProcess {
-            return None;
-        }
-        let meta = std::fs::metadata(self.path_of("packed-refs")).ok();
-        Some(PackedStamp(
-            meta.map(|m| (m.ino(), m.size(), m.mtime(), m.mtime_nsec())),
-        ))
-    }
-
-    /// What a loose ref's file holds, where that is plainly an id.
-    pub(super) fn loose(&self, name: &str) -> Option<ObjectId> {
-        // One byte more than the longest form, so that what is longer is not taken for it.
-        let mut text = [0; 66];
-        let mut file = std::fs::File::open(self.path_of(name)).ok()?;
-        let length = std::io::Read::read(&mut file, &mut text).ok()?;
-        let line = text[..length].strip_suffix(b"\n")?;
-        let format = self.repository.format();
-        if line.len() != super::hex_len(format) {
-            return None;
-        }
-        ObjectId::from_str_ext(std::str::from_utf8(line).ok()?, format).ok()
-    }
-
-    /// All refs below `prefix` (which ends in a slash), by name.
-    ///
-    /// # Errors
-    /// [`Error::Library`] or [`Error::Git`] when the store cannot be read. A single damaged ref is
-    /// left out, as git itself leaves it out of a listing.
-    pub fn list(&self, prefix: &str) -> Result<BTreeMap<String, ObjectId>> {
-        if self.repository.ref_backend() == RefBackend::Git {
-            return self.listed_by_git(prefix);
-        }
-        let mut found = BTreeMap::new();
-        for reference in self
-            .repository
-            .raw()
-            .references_glob(&format!("{prefix}*"))?
-        {
-            let reference = reference?;
-            if let (Ok(name), Some(id)) = (reference.name(), reference.target()) {
-                found.insert(name.to_owned(), id);
-            }
-        }
-        Ok(found)
     }
 
     /// Carries out the steps in the given order, each under its compare-and-swap.

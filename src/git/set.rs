@@ -144,12 +144,17 @@ impl Refs<'_> {
             ))
         };
         let raw = self.repository().raw();
-        for (end, _) in name.match_indices('/').skip(1) {
+        // The folders that its lock stands in are no refs of their own; only packed ones could be in the way.
+        let packed = self.has_packed();
+        for (end, _) in name.match_indices('/').skip(1).filter(|_| packed) {
             match raw.refname_to_id(&name[..end]) {
                 Ok(_) => return collides(),
                 Err(error) if error.code() == ErrorCode::NotFound => {}
                 Err(error) => return Err(error),
             }
+        }
+        if self.is_bare_of(name) {
+            return Ok(());
         }
         match raw.references_glob(&format!("{name}/*"))?.next() {
             Some(_) => collides(),

@@ -80,7 +80,7 @@ pub(super) fn find(
     revision: Revision,
 ) -> Result<Option<Proposal>> {
     let name = names::changes(agent, revision);
-    let Some(commit) = store.repository().refs().peek(&name)? else {
+    let Some(commit) = store.repository().refs().find(&name)? else {
         return Ok(None);
     };
     let objects = store.repository().objects()?;

@@ -264,9 +264,11 @@ impl Store<'_> {
             let agent = agent.clone();
             return Err(Error::Exists { agent });
         }
-        for name in refs.list(names::WORKSPACES)?.keys() {
-            if let Some(other) = names::agent_of_overlay(name)
-                && (other == *agent || other.clashes_with(agent))
+        for name in refs.names_in(names::WORKSPACES)? {
+            if let Ok(other) = AgentId::new(&name)
+                && other != *agent
+                && other.clashes_with(agent)
+                && self.overlay_ref(&other)?.is_some()
             {
                 return Err(Error::Exists { agent: other });
             }

@@ -128,7 +128,7 @@ impl Store<'_> {
         let (mut pins, mut overlays) = (Vec::new(), Vec::new());
         for workspace in workspaces {
             let agent = &workspace.agent;
-            if let Some(tip) = refs.peek(&names::branch(agent))? {
+            if let Some(tip) = refs.find(&names::branch(agent))? {
                 pins.push(RefUpdate::delete(names::branch(agent), Expect::Is(tip)));
             }
             for (name, id) in refs.list(&names::workspace(agent))? {

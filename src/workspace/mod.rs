@@ -156,7 +156,7 @@ impl<'r> Store<'r> {
 
     /// What the overlay ref holds.
     fn overlay_ref(&self, agent: &AgentId) -> Result<Option<ObjectId>> {
-        match self.repository.refs().peek(&names::overlay(agent)) {
+        match self.repository.refs().find(&names::overlay(agent)) {
             Err(error @ git::Error::Ref { .. }) => Err(Error::Damaged {
                 what: format!("workspace '{agent}'"),
                 why: error.to_string(),
