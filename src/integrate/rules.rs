@@ -9,11 +9,11 @@
 //! `*` stays inside a folder and `**` does not, as in `.gitattributes`. A key that is set replaces
 //! its default; an empty value empties the list, as git has it for its own lists.
 
-use std::path::Path;
+mod paths;
 
 use bstr::{BStr, ByteSlice};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use self::paths::Paths;
 use crate::git::{self, Config};
 
 /// The keys and their defaults.
@@ -32,9 +32,9 @@ const UNION: (&str, &[&str]) = ("relo.changes.unionpaths", &["*.md", "*.txt"]);
 /// The paths that each rule holds for.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    ignore: GlobSet,
-    take_latest: GlobSet,
-    union: GlobSet,
+    ignore: Paths,
+    take_latest: Paths,
+    union: Paths,
 }
 
 impl Rules {
@@ -43,11 +43,12 @@ impl Rules {
     /// # Errors
     /// [`git::Error::Config`] for a pattern that makes no sense.
     pub fn new(config: &Config) -> git::Result<Self> {
-        let set = |(key, default): (&'static str, &[&str])| {
+        let set = |(key, default): (&'static str, &[&str])| -> git::Result<Paths> {
             let given = config.all(key);
             let mut patterns: Vec<String> = Vec::new();
             if given.is_empty() {
                 patterns.extend(default.iter().map(|pattern| (*pattern).to_owned()));
+                return Ok(Paths::new(patterns));
             }
             for value in given {
                 if value.is_empty() {
@@ -56,7 +57,7 @@ impl Rules {
                     patterns.push(value);
                 }
             }
-            compile(key, &patterns)
+            Paths::checked(key, patterns)
         };
         Ok(Rules {
             ignore: set(IGNORE)?,
@@ -67,47 +68,18 @@ impl Rules {
 
     /// Whether changes of this path are never reported.
     pub fn ignores(&self, path: &BStr) -> bool {
-        matches(&self.ignore, path)
+        self.ignore.has(path)
     }
 
     /// Whether the agent's version of this path replaces any other.
     pub fn takes_latest(&self, path: &BStr) -> bool {
-        matches(&self.take_latest, path)
+        self.take_latest.has(path)
     }
 
     /// Whether lines that both sides added to this path are all kept.
     pub fn unites(&self, path: &BStr) -> bool {
-        matches(&self.union, path)
+        self.union.has(path)
     }
-}
-
-fn matches(set: &GlobSet, path: &BStr) -> bool {
-    set.is_match(Path::new(git::os_str(path)))
-}
-
-fn compile(key: &str, patterns: &[String]) -> git::Result<GlobSet> {
-    let bad = |value: &str| git::Error::Config {
-        key: key.to_owned(),
-        value: value.to_owned(),
-        why: "expected a path pattern",
-    };
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let mut glob = match pattern.strip_prefix('/') {
-            Some(anchored) => anchored.to_owned(),
-            None if pattern.trim_end_matches('/').contains('/') => pattern.clone(),
-            None => format!("**/{pattern}"),
-        };
-        if glob.ends_with('/') {
-            glob.push_str("**");
-        }
-        let built = GlobBuilder::new(&glob)
-            .literal_separator(true)
-            .backslash_escape(true)
-            .build();
-        set.add(built.map_err(|_| bad(pattern))?);
-    }
-    set.build().map_err(|_| bad(&patterns.join(" ")))
 }
 
 /// Whether two texts are the same but for blanks at the ends of lines and at the end of the file.
@@ -231,6 +203,25 @@ mod tests {
     }
 
     #[test]
+    fn the_defaults_make_sense_and_match_what_they_say() {
+        for (_, default) in [IGNORE, TAKE_LATEST, UNION] {
+            let patterns: Vec<String> = default.iter().map(|p| (*p).to_owned()).collect();
+            assert!(Paths::checked("key", patterns).is_ok());
+        }
+        let has = |(_, default): (&str, &[&str]), path: &str| {
+            let patterns = default.iter().map(|p| (*p).to_owned());
+            Paths::new(patterns.collect()).has(path.into())
+        };
+        for path in ["obj/a", "x/obj/a/b", "x/bin/Debug/a", ".relo/a"] {
+            assert!(has(IGNORE, path), "{path}");
+        }
+        for path in ["obj", "x/objs/a", "bin/debug/a", "x/.relo/a", "a"] {
+            assert!(!has(IGNORE, path), "{path}");
+        }
+        assert!(has(UNION, "a.md") && has(UNION, "d/e.txt") && !has(UNION, "a.mdx"));
+    }
+
+    #[test]
     fn both_sides_lines_are_kept() {
         let table = [
             // Two entries of a ledger, each with its own separator.
@@ -291,34 +282,5 @@ mod tests {
             let found = alike_but_for_blanks(one.as_bytes(), other.as_bytes());
             assert_eq!(found, alike, "{one:?} {other:?}");
         }
-    }
-
-    #[test]
-    fn patterns_match_as_in_gitattributes() {
-        let set = |pattern: &str| compile("k", &[pattern.to_owned()]).unwrap();
-        for (pattern, path, expected) in [
-            ("*.md", "a.md", true),
-            ("*.md", "d/e/a.md", true),
-            ("*.md", "a.md/x", false),
-            ("/*.md", "d/a.md", false),
-            ("docs/*.md", "docs/a.md", true),
-            ("docs/*.md", "docs/x/a.md", false),
-            ("**/obj/**", "obj/x", true),
-            ("**/obj/**", "a/b/obj/c/d", true),
-            ("**/obj/**", "a/objx/c", false),
-            ("**/obj/**", "a/obj", false),
-            (".relo/**", ".relo/x", true),
-            (".relo/**", "a/.relo/x", false),
-            ("out/", "out/x", true),
-            ("**/Assemblies/*.dll", "m/Assemblies/a.dll", true),
-        ] {
-            assert_eq!(
-                matches(&set(pattern), path.into()),
-                expected,
-                "{pattern} {path}"
-            );
-        }
-        assert!(matches(&set("*.md"), b"\xff\n.md".as_bstr()));
-        assert!(compile("k", &["a[".to_owned()]).is_err());
     }
 }
