@@ -262,3 +262,47 @@ fn pre_images_outlive_a_collection() {
     }
     rig.fsck();
 }
+
+#[test]
+fn an_interrupted_entry_is_found_below_many_that_have_ended() {
+    let rig = rig();
+    let noted = rig.sandbox.repo().join(".git/relo/journal.ended");
+    let stop = |rig: &Rig, text: &str| {
+        let stopped = rig.accept_with(&[("f", 0, Some((FILE, text)))], &mut stop_at(1));
+        assert!(is_stopped(&stopped));
+    };
+    let found = |rig: &Rig| {
+        let open = journal::interrupted(rig.store()).unwrap();
+        open.iter().map(|entry| entry.id.get()).collect::<Vec<_>>()
+    };
+    stop(&rig, "interrupted\n");
+    for n in 0..40 {
+        let _ = rig.accept(&[("run", 0, Some((EXE, &format!("{n}\n"))))]);
+    }
+    // Whoever looks notes how far it has seen, and the one that is open stays in sight.
+    assert_eq!(found(&rig), [1]);
+    let first = fs::read_to_string(&noted).unwrap();
+    assert!(
+        first.contains(r#""up_to":41"#) && first.contains(r#""open":[1]"#),
+        "{first}"
+    );
+    stop(&rig, "interrupted again\n");
+    assert_eq!(found(&rig), [1, 42]);
+    assert_eq!(fs::read_to_string(&noted).unwrap(), first);
+    let _ = rig.recover();
+    assert_eq!(found(&rig), [0; 0]);
+    // Nor does it hide one in a journal that was begun anew, or where it makes no sense.
+    rig.sandbox
+        .git(&["update-ref", "-d", "refs/relo/journal/41"]);
+    rig.sandbox
+        .git(&["update-ref", "-d", "refs/relo/journal/42"]);
+    stop(&rig, "in another's place\n");
+    assert_eq!(found(&rig), [41]);
+    let _ = rig.recover();
+    for text in ["", "{", r#"{"up_to":99,"commit":"x","open":[]}"#] {
+        fs::write(&noted, text).unwrap();
+        stop(&rig, text);
+        assert_eq!(found(&rig).len(), 1, "{text}");
+        let _ = rig.recover();
+    }
+}

@@ -1,5 +1,8 @@
 //! Entries read back.
 
+use std::collections::BTreeSet;
+
+use super::ended::Ended;
 use super::entry::{Entry, JournalId, Kind, State};
 use super::store::{id_of_ref, worktree_name};
 use super::{Error, Result, form};
@@ -59,14 +62,43 @@ pub fn load(store: Store<'_>, id: JournalId) -> Result<Entry> {
 /// # Errors
 /// As [`list`]. A damaged entry is left out: nothing can be done about it here, and [`list`] shows it.
 pub fn interrupted(store: Store<'_>) -> Result<Vec<Entry>> {
-    let mut open: Vec<Entry> = list(store)?
-        .into_iter()
-        .filter(|summary| summary.here)
-        .filter_map(|summary| summary.entry.ok())
-        .filter(|entry| entry.state == State::Open)
-        .collect();
-    open.reverse();
-    Ok(open)
+    let (repository, here) = (store.repository(), worktree_name(store));
+    let refs = repository.refs();
+    let commit_of = |id: JournalId| refs.find(&names::journal(&id.to_string())).ok().flatten();
+    let ended = Ended::read(repository, commit_of);
+    let (mut found, mut open, mut last, mut count) = (Vec::new(), BTreeSet::new(), None, 0);
+    for id in ids(store)? {
+        let known = ended.has(id);
+        count += usize::from(!known);
+        let entry = match known {
+            true => continue,
+            false => load(store, id),
+        };
+        last = entry.as_ref().ok().map(|entry| (id, entry.commit));
+        match entry {
+            Ok(entry) if entry.state != State::Open => {}
+            Ok(entry) if entry.worktree == here => {
+                open.insert(id);
+                found.push(entry);
+            }
+            // One of another working tree; or one that cannot be read, and perhaps can another time.
+            Ok(_) | Err(Error::Damaged { .. } | Error::NoEntry { .. }) => drop(open.insert(id)),
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(last) = last {
+        ended.note(repository, count, last, &open);
+    }
+    Ok(found)
+}
+
+/// The numbers of all entries, in order.
+///
+/// # Errors
+/// When the refs cannot be listed.
+pub(super) fn ids(store: Store<'_>) -> Result<BTreeSet<JournalId>> {
+    let names = store.repository().refs().names_in(names::JOURNAL)?;
+    Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
 }
 
 fn read(store: Store<'_>, id: JournalId, commit: ObjectId) -> Result<Entry> {

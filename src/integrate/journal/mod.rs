@@ -20,6 +20,7 @@
 
 mod apply;
 mod back;
+mod ended;
 mod entry;
 mod error;
 mod folders;

@@ -316,9 +316,8 @@ impl<'r> Journal<'r> {
     }
 
     fn next_id(&self) -> Result<JournalId> {
-        let refs = self.store.repository().refs().list(names::JOURNAL)?;
-        let ids = refs.keys().filter_map(|name| id_of_ref(name));
-        Ok(ids.max().map_or(JournalId::FIRST, JournalId::next))
+        let ids = super::list::ids(self.store)?;
+        Ok(ids.last().map_or(JournalId::FIRST, |last| last.next()))
     }
 }
 
