@@ -413,6 +413,70 @@ fn run_is_the_whole_job() {
 }
 
 #[test]
+fn a_run_starts_from_what_it_is_told() {
+    let sandbox = started();
+    sandbox.write("a.txt", "edited and not committed\n");
+    let cat = [
+        "sh",
+        "-c",
+        "tail -n 1 a.txt; echo by $GIT_VWS_AGENT >>a.txt",
+    ];
+    let run = |args: &[&str]| sandbox.vws(&[&["run"], args, &["--"], &cat].concat());
+    assert_snapshot!(run(&["--base=HEAD", "a"]), @"
+    three
+    proposed M 1 0 a 2	a.txt
+    --- stderr
+    a: cut from commit 'HEAD'
+    a: proposed 1 change; 'git vws changes a' shows it, 'git vws accept a' merges it
+    exit: 0
+    ");
+    assert_snapshot!(run(&["--from=a", "-q", "b"]), @"
+    by a
+    proposed M 1 0 b 2	a.txt
+    exit: 0
+    ");
+    assert_snapshot!(run(&["--base=HEAD", "a"]), @"
+    --- stderr
+    fatal: workspace 'a' exists already
+    hint: 'git vws overlay show a' shows it, 'git vws overlay dispose a' lets it go
+    exit: 125
+    ");
+    assert_snapshot!(run(&["--from=nobody", "c"]), @"
+    --- stderr
+    fatal: no workspace 'nobody'
+    hint: 'git vws overlay list' shows the workspaces
+    exit: 125
+    ");
+    assert_snapshot!(run(&["--base=HEAD", "--from=a", "c"]), @"
+    --- stderr
+    fatal: '--base' cannot be used together with '--from'
+    usage: git vws run [<options>] <agent> -- <command>...
+    exit: 129
+    ");
+    let _ = sandbox
+        .vws(&["overlay", "dispose", "--force", "b"])
+        .success();
+    assert_snapshot!(run(&["--from=trash/b", "b"]), @"
+    by b
+    proposed M 2 0 b 5	a.txt
+    --- stderr
+    b: brought back 'b' from the trash
+    b: proposed 1 change; 'git vws changes b' shows it, 'git vws accept b' merges it
+    exit: 0
+    ");
+    let shown = sandbox.vws(&["overlay", "read", "b", "a.txt"]);
+    assert_snapshot!(shown, @"
+    one
+    two
+    three
+    by a
+    by b
+    by b
+    exit: 0
+    ");
+}
+
+#[test]
 fn conflicts_and_rejections() {
     let sandbox = started();
     let script = "sed -i s/two/TWO/ a.txt; echo new >new; echo other >'odd\tname'";

@@ -209,7 +209,10 @@ fn disk_steps(sandbox: &Sandbox, args: &[&str]) -> Option<String> {
         .command("strace")
         .args(["-f", "-y", "-o"])
         .arg(&log)
-        .args(["-e", "trace=fsync,fdatasync,rename,renameat,renameat2"])
+        .args([
+            "-e",
+            "trace=fsync,fdatasync,rename,renameat,renameat2,unlinkat,write",
+        ])
         .arg(env!("CARGO_BIN_EXE_git-vws"))
         .args(args)
         .output();
@@ -287,6 +290,50 @@ fn br_32_an_accept_touches_no_file_before_its_journal_is_on_disk() {
     ];
     assert!(after.is_sorted(), "{after:?} {log}");
     assert!(last("sync(", "refs/relo/changes/a>") > after[2], "{log}");
+}
+
+#[test]
+fn br_32_a_run_tells_of_nothing_before_all_of_it_is_on_disk() {
+    let sandbox = started();
+    let args = ["run", "a", "--", "sh", "-c", "echo new >f; echo more >n"];
+    let Some(log) = disk_steps(&sandbox, &args) else {
+        return;
+    };
+    let (first, last) = (
+        |call, what| places(&log, call, what).0,
+        |call, what| places(&log, call, what).1,
+    );
+    let told = first("write(", "\"proposed M");
+    let content = [
+        "vws/a/overlay.lock>",
+        "heads/relo/a.lock>",
+        "changes/a/2.lock>",
+    ];
+    for file in content {
+        let moves = file.replace('>', "\", ");
+        assert!(
+            places(&log, "sync(", file).0 < places(&log, "rename", &moves).0,
+            "{log}"
+        );
+    }
+    // The three publishes of one run wait for their names together, where the file system keeps their order.
+    let moved = last("rename", "vws/a/overlay.lock\", ");
+    for folder in [
+        "refs/relo/vws/a>",
+        "refs/heads/relo>",
+        "refs/relo/changes/a>",
+    ] {
+        assert!(moved < last("sync(", folder), "{log}");
+        assert!(last("sync(", folder) < told, "{log}");
+    }
+    let folder = sandbox.repo().join(".git");
+    let of_the_folder = |line: &&str| line.contains("sync(") && line.contains("relo/vws/a>");
+    let flushes = log.lines().filter(of_the_folder).count();
+    match keeps_order(&folder, &folder) {
+        true => assert_eq!(flushes, 1, "{log}"),
+        // Created, marked, captured, proposed; and the capture is on disk before the files go.
+        false => assert!(flushes >= 4, "{log}"),
+    }
 }
 
 #[test]

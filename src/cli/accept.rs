@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use bstr::{BStr, ByteSlice};
+use git_vws::git::OneWait;
 use git_vws::integrate::journal::{Recovered, State};
 use git_vws::integrate::{self, Accept, Accepted, Conflicts, Verdict, Which};
 use git_vws::model::{AgentId, Refusal};
@@ -95,11 +96,12 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     refused(&accepted, args.dry_run)
 }
 
-/// Merges all that an agent has proposed, as `run --accept` does at its end, and tells of it.
+/// Merges all that an agent has proposed, as `run --accept` does at its end, and tells of it when the
+/// waiting for the disk has ended.
 pub(super) fn at_once(
     agent: &AgentId,
-    (mut out, form): (Out, Form),
-    quiet: bool,
+    (mut out, form, quiet): (Out, Form, bool),
+    wait: OneWait<'_>,
     session: &Session,
 ) -> Result<(), Failure> {
     let which = Which::Of {
@@ -111,6 +113,7 @@ pub(super) fn at_once(
         ..Accept::new(which)
     };
     let accepted = integrate::accept(&session.store(), &request)?;
+    drop(wait);
     print(&mut out, &accepted, false)?;
     out.finish()?;
     remark(&accepted, false, quiet);

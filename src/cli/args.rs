@@ -8,7 +8,7 @@ use git_vws::git;
 use git_vws::model::{AgentId, AgentIdError, RepoPath, Revision, RevisionError};
 use git_vws::output::Form;
 use git_vws::output::quote::unquote_c;
-use git_vws::workspace::{Side, Terms};
+use git_vws::workspace::{From, Side, Terms};
 
 use super::report::Failure;
 use super::session::read_input;
@@ -35,6 +35,35 @@ impl FormArgs {
             (true, _) => Form::Nul,
             (_, true) => Form::Json,
             _ => Form::Lines,
+        }
+    }
+}
+
+/// What a new workspace starts from.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FromArgs {
+    /// Start from a commit instead of the working tree
+    #[arg(long, value_name = "rev", conflicts_with = "from")]
+    base: Option<String>,
+    /// Start from another workspace or a revision of it, or bring one back from the trash
+    #[arg(long, value_name = "agent[@n]|trash/agent[/n]")]
+    from: Option<Source>,
+}
+
+impl FromArgs {
+    /// Whether it is named; the working tree is not.
+    pub(crate) fn is_named(&self) -> bool {
+        self.base.is_some() || self.from.is_some()
+    }
+
+    pub(crate) fn source(&self) -> From {
+        match (&self.base, &self.from) {
+            (Some(spec), _) => From::Commit(spec.clone()),
+            (_, Some(Source { spec, trash: true })) => {
+                From::Trash(spec.agent.clone(), spec.revision)
+            }
+            (_, Some(Source { spec, .. })) => From::Workspace(spec.agent.clone(), spec.revision),
+            _ => From::WorkTree,
         }
     }
 }

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use git_vws::integrate;
 use git_vws::layout::{self, ExitKind, Finished, Options, Where};
 use git_vws::model::AgentId;
-use git_vws::workspace::{From, NewWorkspace, Store};
+use git_vws::workspace::{Base, From, NewWorkspace, Store};
 
-use super::args::FormArgs;
+use super::args::{FormArgs, FromArgs};
 use super::form::form;
 use super::progress::ProgressArgs;
 use super::report::Failure;
@@ -58,6 +58,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     accept: bool,
     #[command(flatten)]
+    from: FromArgs,
+    #[command(flatten)]
     how: HowArgs,
     /// The workspace, made from the working tree where it is missing
     #[arg(value_name = "agent")]
@@ -88,8 +90,10 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
             say(level, text);
         }
     };
-    if store.find(agent)?.is_none() {
-        cut(&store, agent, session, &tell)?;
+    // No record is printed before all of it is on disk.
+    let wait = session.repository().in_one_wait();
+    if args.from.is_named() || store.find(agent)?.is_none() {
+        cut(&store, args, session, &tell)?;
     }
     let finished = start(agent, &args.command, (&args.how, true), session)?;
     finish(&finished, &args.command, args.quiet, &tell);
@@ -99,12 +103,14 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
     if started {
         let proposal = integrate::propose(&store, agent, None)?;
         if args.accept && proposal.undecided() > 0 && exited_well {
-            return match accept::at_once(agent, (out, args.form.form()), args.quiet, session) {
+            let shown = (out, args.form.form(), args.quiet);
+            return match accept::at_once(agent, shown, wait, session) {
                 // What cannot be merged is no failure of ours.
                 Err(refused @ Failure::Partial { .. }) => Ok(refused.report()),
                 other => other.map(|()| status),
             };
         }
+        drop(wait);
         changes::print(&mut out, &proposal)?;
         out.finish()?;
         let mut text = match proposal.undecided() {
@@ -127,31 +133,34 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
     Ok(status)
 }
 
-/// Makes the workspace of `run`, from the working tree as it is.
+/// Makes the workspace of `run`.
 fn cut(
     store: &Store<'_>,
-    agent: &AgentId,
+    args: &RunArgs,
     session: &Session,
     tell: &dyn Fn(&str, &str),
 ) -> Result<(), Failure> {
     let new = NewWorkspace {
-        from: From::WorkTree,
+        from: args.from.source(),
         mode: form(None, session)?,
         read_only: false,
         session: None,
     };
-    let created = store.create(agent, &new)?;
-    let (dirty, untracked) = created
-        .base
-        .map_or((0, 0), |base| (base.dirty.len(), base.untracked.len()));
-    let text = match (dirty, untracked) {
-        (0, 0) => "cut from the working tree, which is clean".to_owned(),
-        _ => format!(
+    let created = store.create(&args.agent, &new)?;
+    let dirt = |base: &Base| (base.dirty.len(), base.untracked.len());
+    let text = match (created.base.as_ref().map(dirt), args.from.source()) {
+        (None, From::Commit(spec)) => format!("cut from commit '{spec}'"),
+        (None, From::Workspace(other, _)) => format!("cut from workspace '{other}'"),
+        (None, From::Trash(dropped, _)) => format!("brought back '{dropped}' from the trash"),
+        (None | Some((0, 0)), _) => "cut from the working tree, which is clean".to_owned(),
+        (Some((dirty, untracked)), _) => format!(
             "cut from the working tree, {dirty} edited and {untracked} untracked paths in it"
         ),
     };
-    tell(agent.as_str(), &text);
-    super::upkeep::remark_interrupted(session);
+    tell(args.agent.as_str(), &text);
+    if created.base.is_some() {
+        super::upkeep::remark_interrupted(session);
+    }
     Ok(())
 }
 

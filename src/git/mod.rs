@@ -50,7 +50,7 @@ pub use lock::{Lock, PATIENCE};
 pub use loose::{LogEntry, LooseRef, LooseState};
 pub use objects::{Commit, NewCommit, Objects, Staging};
 pub use oracle::{Finished, GitCommand};
-pub use publish::Publish;
+pub use publish::{OneWait, Publish};
 pub use refs::{Expect, PackedStamp, RefUpdate, Refs};
 pub use repository::{Door, RefBackend, Repository};
 pub use stale::{LockFile, StaleRule};

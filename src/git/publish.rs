@@ -12,10 +12,11 @@
 //! all folders are flushed in step 6. Killed before step 5, or refused in step 2, it leaves every ref as it
 //! was.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::pack::{HeldPack, WrittenPack};
 use super::{Error, RefUpdate, Repository, Result, Staging, fault};
@@ -59,10 +60,7 @@ impl<'r> Publish<'r> {
             pack: Pack::None,
             first: Vec::new(),
             folders: BTreeSet::new(),
-            in_order: disk::keeps_order(
-                &repository.objects_dir().join("pack"),
-                repository.common_dir(),
-            ),
+            in_order: repository.keeps_order(),
         }
     }
 
@@ -87,22 +85,50 @@ impl<'r> Publish<'r> {
     }
 
     /// Makes the moves last, and lets go of the objects: they are reachable now, or were for a moment
-    /// only.
-    pub fn finish(self) {
-        let _ = disk::flush(&self.finish_unflushed());
+    /// only. Where the order is kept and somebody puts it off, the moves last with those of a later publish.
+    pub fn finish(mut self) {
+        self.release();
+        if !self.in_order || !self.repository.put_off.take(&self.folders) {
+            self.flush();
+        }
+    }
+
+    /// As [`Publish::finish`], for moves that are on disk early enough where the file system keeps the order
+    /// of names: with the next change in any of these folders.
+    pub(super) fn finish_before(mut self, changes: &[&Path]) {
+        self.release();
+        if !self.in_order || !self.repository.keeps_order_with(changes) {
+            self.flush();
+        }
     }
 
     /// As [`Publish::finish`], for a caller who flushes more in the same go: these are the folders to flush.
     #[must_use = "the moves do not last before these are flushed"]
-    pub fn finish_unflushed(self) -> Vec<OwnedFd> {
+    pub fn finish_unflushed(mut self) -> Vec<OwnedFd> {
+        self.release();
+        if self.in_order && !self.folders.is_empty() {
+            self.repository.put_off.clear();
+        }
+        opened(&self.folders)
+    }
+
+    /// Flushes the folders, and with them the moves of earlier publishes.
+    fn flush(self) {
+        if self.in_order && !self.folders.is_empty() {
+            self.repository.put_off.clear();
+        }
+        flush_folders(&self.folders);
+    }
+
+    /// Lets go of the objects.
+    fn release(&mut self) {
         fault::point("published");
-        if let Pack::Durable(held) = self.pack {
+        if let Pack::Durable(held) = std::mem::replace(&mut self.pack, Pack::None) {
             // A `.keep` that stays is cleared by the next roll-up.
             let _ = held.release();
             fault::point("pack-released");
             self.repository.tidy_packs();
         }
-        opened(&self.folders)
     }
 
     /// Flushes everything that must be on disk before a ref moves: these files, in which refs shall
@@ -136,6 +162,83 @@ impl<'r> Publish<'r> {
     /// Notes a folder that a ref has moved in.
     pub(super) fn changed(&mut self, folders: impl IntoIterator<Item = PathBuf>) {
         self.folders.extend(folders);
+    }
+}
+
+/// Flushes that are put off, on a file system that keeps the order of names.
+///
+/// A command that publishes several times, and tells of it in the end only, waits once for all: what has
+/// been flushed last has everything before it on disk. Until then a crash of the machine leaves some first
+/// part of it, as a crash in the middle of the last publish would.
+#[derive(Debug, Default)]
+pub(super) struct PutOff(RefCell<Option<BTreeSet<PathBuf>>>);
+
+impl PutOff {
+    /// Takes folders that are to be flushed; false where nobody puts it off.
+    fn take(&self, folders: &BTreeSet<PathBuf>) -> bool {
+        let mut owed = self.0.borrow_mut();
+        if let Some(owed) = owed.as_mut() {
+            owed.extend(folders.iter().cloned());
+        }
+        owed.is_some()
+    }
+
+    /// Nothing is owed any more: something later is on disk, or about to be.
+    fn clear(&self) {
+        if let Some(owed) = self.0.borrow_mut().as_mut() {
+            owed.clear();
+        }
+    }
+}
+
+/// While it is there, a publish may leave its last flush to the next one. What is owed in the end is
+/// flushed when it goes.
+#[must_use = "it puts flushes off as long as it is there"]
+pub struct OneWait<'r>(&'r Repository);
+
+impl Drop for OneWait<'_> {
+    fn drop(&mut self) {
+        self.0.catch_up();
+        self.0.put_off.0.take();
+    }
+}
+
+impl Repository {
+    /// Has publishes wait for the disk together, as far as the file system lets them, until the end of what
+    /// is returned: before that, nothing may be told of them.
+    pub fn in_one_wait(&self) -> OneWait<'_> {
+        self.put_off.0.borrow_mut().get_or_insert_default();
+        OneWait(self)
+    }
+
+    /// Sees that what has been published is on disk before what changes from now on below these folders. To be
+    /// called where a directory goes whose content the publish has.
+    pub fn catch_up_before(&self, changes: &[&Path]) {
+        let owes = self
+            .put_off
+            .0
+            .borrow()
+            .as_ref()
+            .is_some_and(|owed| !owed.is_empty());
+        if owes && !self.keeps_order_with(changes) {
+            self.catch_up();
+        }
+    }
+
+    fn catch_up(&self) {
+        let owed = self.put_off.0.borrow_mut().as_mut().map(std::mem::take);
+        flush_folders(&owed.unwrap_or_default());
+    }
+
+    fn keeps_order_with(&self, changes: &[&Path]) -> bool {
+        let keeps = |folder: &&Path| disk::keeps_order(self.common_dir(), folder);
+        changes.iter().all(keeps)
+    }
+
+    /// Whether the order in which objects and refs get their names is kept by the file system.
+    pub(super) fn keeps_order(&self) -> bool {
+        let look = || disk::keeps_order(&self.objects_dir().join("pack"), self.common_dir());
+        *self.in_order.get_or_init(look)
     }
 }
 

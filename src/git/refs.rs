@@ -8,7 +8,7 @@
 mod by_git;
 mod read;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -128,6 +128,18 @@ impl<'r> Refs<'r> {
         let mut publish = Publish::of_refs(self.repository);
         publish.apply(updates)?;
         publish.finish();
+        Ok(())
+    }
+
+    /// As [`Refs::apply`], for moves that must be on disk before whatever changes below these folders from
+    /// now on, and need not be sooner.
+    ///
+    /// # Errors
+    /// As [`Refs::apply`].
+    pub fn apply_before(&self, updates: &[RefUpdate], changes: &[&Path]) -> Result<()> {
+        let mut publish = Publish::of_refs(self.repository);
+        publish.apply(updates)?;
+        publish.finish_before(changes);
         Ok(())
     }
 

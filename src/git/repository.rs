@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::index::IndexStamp;
+use super::publish::PutOff;
 use super::{Config, Environment, Error, GitCommand, ObjectFormat, ObjectId, Refs, Result};
 use crate::model::{Progress, Silent};
 
@@ -42,6 +43,10 @@ pub struct Repository {
     /// to hold none.
     pub(super) index_without_attributes: Cell<Option<(IndexStamp, bool)>>,
     progress: OnceCell<Arc<dyn Progress>>,
+    /// What publishes leave to be flushed by a later one.
+    pub(super) put_off: PutOff,
+    /// Whether it may be left.
+    pub(super) in_order: OnceCell<bool>,
 }
 
 impl Repository {

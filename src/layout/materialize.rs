@@ -148,7 +148,10 @@ pub(super) fn lay_out(
     check_root(store, agent, &places)?;
     let pin = RefUpdate::set(names::exec(agent), Expect::Missing, cut.commit)
         .as_in(names::overlay(agent));
-    store.repository().refs().apply(&[pin])?;
+    // Whoever finds what was written in the directory finds the pin.
+    let repository = store.repository();
+    let below: [&Path; 2] = [&places.root, &repository.relo_dir()];
+    repository.refs().apply_before(&[pin], &below)?;
     fault::point("exec-pinned");
     let plan = Plan {
         store,

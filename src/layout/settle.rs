@@ -271,6 +271,9 @@ pub(super) fn take_away(
     if directory.backend == parked::OVERLAY {
         parked::check_place(&directory.agent, places)?;
     }
+    // The capture is on disk before what it was taken from is gone.
+    let repository = store.repository();
+    repository.catch_up_before(&[&places.root, &repository.relo_dir()]);
     let mut aside = vec![removal::set_aside(&places.root, &directory.path)?];
     fault::point("settle-aside");
     unmark(store, &directory.agent, directory.cut.commit)?;

@@ -2,9 +2,9 @@
 
 use git_vws::model::AgentId;
 use git_vws::output::report;
-use git_vws::workspace::{Created, From, NewWorkspace};
+use git_vws::workspace::{Created, NewWorkspace};
 
-use super::args::{FormArgs, Source};
+use super::args::{FormArgs, FromArgs};
 use crate::cli::form::{Mode, form};
 use crate::cli::report::Failure;
 use crate::cli::session::{Session, say};
@@ -16,12 +16,8 @@ pub(crate) struct Args {
     /// Say nothing about what was left out
     #[arg(short, long)]
     quiet: bool,
-    /// Start from a commit instead of the working tree
-    #[arg(long, value_name = "rev", conflicts_with = "from")]
-    base: Option<String>,
-    /// Start from another workspace or a revision of it, or bring one back from the trash
-    #[arg(long, value_name = "agent[@n]|trash/agent[/n]")]
-    from: Option<Source>,
+    #[command(flatten)]
+    from: FromArgs,
     /// How it is held (default: relo.workspace.mode, else virtual)
     #[arg(long, value_name = "mode", value_enum)]
     mode: Option<Mode>,
@@ -38,14 +34,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let mut out = session.printer(args.form.form())?;
-    let from = match (&args.base, &args.from) {
-        (Some(spec), _) => From::Commit(spec.clone()),
-        (_, Some(Source { spec, trash: true })) => From::Trash(spec.agent.clone(), spec.revision),
-        (_, Some(Source { spec, .. })) => From::Workspace(spec.agent.clone(), spec.revision),
-        _ => From::WorkTree,
-    };
     let new = NewWorkspace {
-        from,
+        from: args.from.source(),
         mode: form(args.mode, session)?,
         read_only: args.read_only,
         session: args.session.clone(),

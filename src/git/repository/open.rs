@@ -7,6 +7,7 @@ use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 
 use super::{RefBackend, Repository};
+use crate::git::publish::PutOff;
 use crate::git::{Environment, Error, Result, library, oracle};
 
 impl Repository {
@@ -137,6 +138,8 @@ impl Repository {
             partial: OnceCell::new(),
             index_without_attributes: Cell::new(None),
             progress: OnceCell::new(),
+            put_off: PutOff::default(),
+            in_order: OnceCell::new(),
         };
         // libgit2 finds no loose ref in a listing where the common dir is named for it.
         if reftable || common_named || repository.has_transaction_hook()? {

@@ -244,6 +244,8 @@ impl<'r> Journal<'r> {
     pub(super) fn amend(&self, entry: &mut Entry, mut staging: Staging<'_>) -> Result<()> {
         let (commit, update) = self.next_state(&mut staging, entry)?;
         self.store.put(staging, &[update])?;
+        let repository = self.store.repository();
+        repository.catch_up_before(&[repository.require_work_dir()?]);
         entry.commit = commit;
         Ok(())
     }
