@@ -95,7 +95,9 @@ pub(crate) fn run(args: &RunArgs, session: &Session) -> Result<ExitCode, Failure
     if args.from.is_named() || store.find(agent)?.is_none() {
         cut(&store, args, session, &tell)?;
     }
-    let finished = start(agent, &args.command, (&args.how, true), session)?;
+    let mut finished = start(agent, &args.command, (&args.how, true), session)?;
+    // What is not needed any more goes while the rest is done.
+    let _removal = finished.removal.take();
     finish(&finished, &args.command, args.quiet, &tell);
     let started = finished.start_error.is_none();
     let exited_well = finished.status.code() == 0;

@@ -93,6 +93,11 @@ impl Repository {
         self.progress.get().map_or(&Silent, |progress| &**progress)
     }
 
+    /// Whether anybody hears how far long work is.
+    pub fn is_heard(&self) -> bool {
+        self.progress.get().is_some()
+    }
+
     /// Lets somebody hear of it; the first one stays.
     pub fn set_progress(&self, progress: Arc<dyn Progress>) {
         let _ = self.progress.set(progress);

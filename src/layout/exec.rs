@@ -22,6 +22,7 @@ use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
 
 use super::materialize::Where;
+use super::removal::Clearance;
 use super::settle::{self, Settled, keep, settle_after_run};
 use super::{Directory, Error, Options, Result, ended, in_use, materialize, processes};
 use crate::git::PATIENCE;
@@ -104,6 +105,8 @@ pub struct Finished {
     pub survivors: usize,
     /// What was captured, and whether the directory is gone. On a failure it stays.
     pub settled: Result<Settled>,
+    /// The deletion of what is not needed any more, where it is still under way.
+    pub removal: Option<Clearance>,
     /// Why there was no overlay, where that is to be told. Which other back end failed is in
     /// `directory`.
     pub fallback: Option<String>,
@@ -168,6 +171,7 @@ pub fn exec(
         ended: ran.ended,
         survivors: ran.survivors,
         settled,
+        removal: None,
         fallback,
     })
 }

@@ -75,6 +75,7 @@ pub use materialize::{Options, Where, materialize, setting};
 #[cfg(target_os = "linux")]
 pub use overlaid::try_overlays;
 pub use parked::{forget, measure, orphans};
+pub use removal::Clearance;
 pub use settle::{
     Insist, Settled, capture, close, close_standing, import, import_locked, settle, sweep_trash,
     would_be_lost,

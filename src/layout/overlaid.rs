@@ -18,7 +18,7 @@ use super::capture::{self, Captured};
 use super::exec::{self, Command, ExitKind, Finished, Ran, Relay};
 use super::materialize::{self, Where};
 use super::overlay::{At, Overlay, Place, Spec, Stand, cached_probe, forget_probe};
-use super::removal::Aside;
+use super::removal::{Aside, Clearance};
 use super::settle::{self, Settled, would_be_lost};
 use super::state::{State, state};
 use super::told::told_once;
@@ -111,7 +111,10 @@ pub(super) fn exec(
         (0, false) => End::Park,
         _ => End::Keep,
     };
-    let settled = finish(store, agent, alone, end);
+    let (settled, removal) = match finish(store, agent, alone, end) {
+        Ok((settled, removal)) => (Ok(settled), removal),
+        Err(error) => (Err(error), None),
+    };
     relay.end();
     Ok(Outcome::Ran(Box::new(Finished {
         status: ran.status,
@@ -120,6 +123,7 @@ pub(super) fn exec(
         ended: ran.ended,
         survivors: ran.survivors,
         settled,
+        removal,
         fallback: None,
     })))
 }
@@ -262,13 +266,19 @@ enum End {
 }
 
 /// Captures, and ends the directory unless something in it could not be captured.
-fn finish(store: &Store<'_>, agent: &AgentId, alone: Lock, end: End) -> Result<Settled> {
+fn finish(
+    store: &Store<'_>,
+    agent: &AgentId,
+    alone: Lock,
+    end: End,
+) -> Result<(Settled, Option<Clearance>)> {
     let lock = store.lock(agent)?;
     let (directory, places) = match state(store, agent)? {
         State::Open(directory, places) => (directory, places),
         State::Vanished(places) => {
             let workspace = store.load(agent)?;
-            return Ok(settle::without_capture(workspace, Some(places.path)));
+            let settled = settle::without_capture(workspace, Some(places.path));
+            return Ok((settled, None));
         }
         State::Closed | State::Unfinished(_) => return Err(settle::not_open(agent)),
     };
@@ -284,14 +294,14 @@ fn finish(store: &Store<'_>, agent: &AgentId, alone: Lock, end: End) -> Result<S
     if end == End::Keep || settled.captured.left_out.iter().any(would_be_lost) {
         settled.kept = Some(directory.files(store.repository()));
         store.refresh_mirror(agent);
-        return Ok(settled);
+        return Ok((settled, None));
     }
     let whole = end == End::Remove || !park(store, agent, &settled.captured)?;
     let parts = (&*directory, &places);
     let aside = settle::take_away(store, parts, whole)?;
     drop((alone, lock));
-    settled.left_behind = settle::delete(store, &places, aside);
-    Ok(settled)
+    let removal = settle::delete_meanwhile(store, &places, aside);
+    Ok((settled, removal))
 }
 
 /// Parks the upper folder, if it holds what the workspace holds and nothing else that counts.
@@ -325,7 +335,7 @@ pub(super) fn retire(store: &Store<'_>, agent: &AgentId) -> Result<()> {
         _ => return Ok(()),
     }
     let alone = in_use::alone(store.repository(), agent)?;
-    let settled = finish(store, agent, alone, End::Park)?;
+    let (settled, _removal) = finish(store, agent, alone, End::Park)?;
     match settled.kept {
         None => Ok(()),
         Some(kept) => {

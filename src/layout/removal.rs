@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, openat, renameat,
@@ -69,6 +70,35 @@ impl Aside {
         let work = Work::start(progress, "Removing files", None);
         let failed = delete_telling(&self.trash, &self.name, &work).is_err();
         failed.then(|| self.trash.join(&self.name))
+    }
+}
+
+/// A deletion that goes on while others work. Who lets go of it waits for its end.
+#[derive(Debug)]
+pub struct Clearance(Option<JoinHandle<()>>);
+
+impl Clearance {
+    /// Deletes what was set aside, and what earlier removals have left in the trash of these folders. What
+    /// would not go is left to a later sweep.
+    pub(super) fn begin(aside: Vec<Aside>, roots: Vec<PathBuf>) -> Self {
+        let work = move || {
+            for one in aside {
+                one.delete();
+            }
+            for root in &roots {
+                sweep(root);
+            }
+        };
+        // Where there is no other thread to be had, the next sweep does it.
+        Clearance(std::thread::Builder::new().spawn(work).ok())
+    }
+}
+
+impl Drop for Clearance {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 use super::capture::{self, Captured};
 use super::directory::Places;
 use super::materialize::clear;
-use super::removal::Aside;
+use super::removal::{Aside, Clearance};
 use super::state::{State, state, unmark};
 use super::{Directory, Error, Result, admin, in_use, parked, peek, removal};
 use crate::git::{Lock, fault};
@@ -300,6 +300,21 @@ pub(super) fn delete(store: &Store<'_>, places: &Places, aside: Vec<Aside>) -> V
         }
     }
     left
+}
+
+/// As [`delete`], while others work, where nobody wants to hear how far it is.
+pub(super) fn delete_meanwhile(
+    store: &Store<'_>,
+    places: &Places,
+    aside: Vec<Aside>,
+) -> Option<Clearance> {
+    let repository = store.repository();
+    if repository.is_heard() {
+        delete(store, places, aside);
+        return None;
+    }
+    let roots = vec![places.root.clone(), repository.relo_dir()];
+    Some(Clearance::begin(aside, roots))
 }
 
 /// Deletes what earlier removals have left in the trash.
