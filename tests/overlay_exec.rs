@@ -369,7 +369,16 @@ fn the_users_path_leads_to_the_workspace_and_the_checkout_is_out_of_reach() {
 #[test]
 fn exit_codes_and_refusals() {
     let Some(sandbox) = seeded() else { return };
+    sandbox.write("script", "exit 7\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(sandbox.repo().join("script"), mode).unwrap();
+    sandbox.commit("two");
     create(&sandbox, "a");
+    // One that does not say what runs it is for the shell.
+    for backend in ["--backend=overlay", "--backend=checkout"] {
+        let ended = sandbox.vws(&["exec", backend, "a", "--", "./script"]);
+        assert_eq!(ended.code(), Some(7), "{ended}");
+    }
     for (command, code) in [
         (&["sh", "-c", "exit 125"][..], 125),
         (&["sh", "-c", "exit 127"], 127),

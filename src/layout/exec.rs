@@ -47,6 +47,9 @@ const LEFT_OUT: [&str; 14] = [
     "OLDPWD",
 ];
 
+/// What the kernel says of a file that is no program: `ENOEXEC`.
+const NO_FORMAT: i32 = rustix::io::Errno::NOEXEC.raw_os_error();
+
 /// A command of the user's.
 #[derive(Clone, Debug)]
 pub struct Command {
@@ -202,12 +205,20 @@ pub(super) fn run(
         return Err(failed(command, io::ErrorKind::InvalidInput.into()));
     };
     let leftovers = processes::Watch::start();
-    let spawned = std::process::Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        .env_clear()
-        .envs(variables)
-        .spawn();
+    let spawn = |program: &OsStr, before: &[&OsStr]| {
+        std::process::Command::new(program)
+            .args(before)
+            .args(arguments)
+            .current_dir(directory)
+            .env_clear()
+            .envs(variables)
+            .spawn()
+    };
+    let spawned = spawn(program, &[]).or_else(|error| match error.raw_os_error() {
+        // A script that does not say what runs it is the shell's, as it is when a shell starts it.
+        Some(NO_FORMAT) => spawn(OsStr::new("/bin/sh"), &[program]),
+        _ => Err(error),
+    });
     let mut child = match spawned {
         Ok(child) => child,
         Err(error) => {

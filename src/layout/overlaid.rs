@@ -17,7 +17,7 @@ use super::backend::{Choice, Ladder};
 use super::capture::{self, Captured};
 use super::exec::{self, Command, ExitKind, Finished, Ran, Relay};
 use super::materialize::{self, Where};
-use super::overlay::{At, Overlay, Place, Spec, Stand, cached_probe, forget_probe};
+use super::overlay::{At, Overlay, Place, Spec, Stand, cached_probe, forget_probe, inside};
 use super::removal::{Aside, Clearance};
 use super::settle::{self, Settled, would_be_lost};
 use super::state::{State, state};
@@ -225,6 +225,13 @@ impl Run<'_, '_> {
             command: self.command.argv.clone(),
             ..stand.spec(repository, &place, at)?
         };
+        let variables = exec::environment(self.command, agent, &spec.cwd);
+        let run = || exec::run(self.command, &variables, &spec.cwd, relay);
+        match inside(&spec, run) {
+            Some(Ok(ran)) => return ran.map(Ok),
+            Some(Err(error)) => return Ok(Err(error.to_string())),
+            None => {}
+        }
         let report = root.join("report");
         let _ = fs::remove_file(&report);
         let start = spec.invocation(self.program);
@@ -235,7 +242,6 @@ impl Run<'_, '_> {
                 .collect(),
             environment: self.command.environment.clone(),
         };
-        let variables = exec::environment(self.command, agent, &spec.cwd);
         let mut ran = exec::run(&command, &variables, &self.directory.path, relay)?;
         if let Some(error) = ran.start_error.take() {
             return Ok(Err(error.to_string()));

@@ -9,7 +9,7 @@
 //!   program ([`Spec::invocation`]), because only a process with one thread may enter a user
 //!   namespace;
 //! - [`enter`] is what that second start does before anything else: it mounts and then becomes the
-//!   command;
+//!   command; where the caller may mount by itself, [`inside`] does without it;
 //! - [`fill`](upper::fill) puts the difference between template and revision into the upper folder,
 //!   [`read_back`] lists what may differ from the revision afterwards;
 //! - [`Stand`] puts these together for one workspace;
@@ -37,7 +37,7 @@ pub(super) mod visible;
 
 pub(super) use backend::Overlay;
 pub use merged::merged_file;
-pub use namespace::{Failure, enter, enter_main};
+pub use namespace::{Failure, enter, enter_main, inside};
 pub use probe::{cached_probe, forget_probe, probe};
 pub use read_back::{Touched, What, expand, read_back};
 pub use spec::{ENTER, Invocation, Spec};

@@ -1,8 +1,9 @@
 //! Entering the namespace: mounts, then the command.
 //!
-//! Runs in a process of its own with one thread, which becomes the command. Where the caller may
-//! mount (root with `CAP_SYS_ADMIN`), a mount namespace is enough; else a user namespace comes with
-//! it, in which the caller's uid and gid stand for themselves, and whose rights end with the `exec`.
+//! Where the caller may mount (root with `CAP_SYS_ADMIN`), a mount namespace is enough, and a thread may
+//! have one ([`inside`]); the command is started from there. Else a user namespace comes with it, in
+//! which the caller's uid and gid stand for themselves, and whose rights end with the `exec`: only a
+//! process with one thread may enter that, so it is one of its own, which becomes the command ([`enter`]).
 //!
 //! The fence is a guard against accidents, not a jail: a command of root's can undo every mount, and
 //! anybody's can still write wherever the user can outside the checkout.
@@ -121,15 +122,59 @@ pub fn enter(spec: &Spec) -> std::result::Result<Infallible, Failure> {
     Err(failure(code, Error::Command { program, source }))
 }
 
+/// Does something in the namespace, in a thread of its own, and gives back what that gave. `None` where the
+/// caller may not mount and only [`enter`] helps. Processes that are started inside hold the lock as long as
+/// they live, and so the namespace. It is left behind when this returns; the kernel takes it down by and by.
+///
+/// # Errors
+/// What could not be mounted. Nothing was done then.
+pub fn inside<T: Send>(spec: &Spec, act: impl FnOnce() -> T + Send) -> Option<Result<T>> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    let work = || {
+        unshare_mounts(false).ok()?;
+        let enter = || {
+            let held = prepare(spec)?;
+            mounts(spec)?;
+            // The lock lives on in the command and in whatever it leaves behind.
+            let inherited = rustix::io::fcntl_setfd(held.file(), FdFlags::empty());
+            inherited.map_err(|e| Error::io("hold", &spec.lock, e))?;
+            Ok(held)
+        };
+        Some(enter().map(|_held| act()))
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work);
+        // Where there is none to be had, a process is tried.
+        match thread.ok()?.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
 /// Everything but the command.
 fn set_up(spec: &Spec) -> Result<Lock> {
+    let held = prepare(spec)?;
+    own_namespace()?;
+    mounts(spec)?;
+    Ok(held)
+}
+
+/// What is done before there is a namespace.
+fn prepare(spec: &Spec) -> Result<Lock> {
     let held = Lock::exclusive(&spec.lock, Duration::ZERO)?;
     // What an earlier mount left: the mark of a volatile one would keep the kernel from mounting.
     upper::remove(&spec.work.join("work"))?;
     if let Some(file) = &spec.fresh {
         touch(file)?;
     }
-    own_namespace()?;
+    Ok(held)
+}
+
+/// Mounts all that the namespace shall show, and goes to where the command starts.
+fn mounts(spec: &Spec) -> Result<()> {
     // Without this what is mounted here would appear outside.
     mount_change(
         "/",
@@ -154,8 +199,7 @@ fn set_up(spec: &Spec) -> Result<Lock> {
     if let Some(top) = spec.fence.as_ref().filter(|top| **top != spec.target) {
         make_read_only(top)?;
     }
-    rustix::process::chdir(&spec.cwd).map_err(|e| Error::io("enter", &spec.cwd, e))?;
-    Ok(held)
+    rustix::process::chdir(&spec.cwd).map_err(|e| Error::io("enter", &spec.cwd, e))
 }
 
 fn touch(file: &Path) -> Result<()> {
