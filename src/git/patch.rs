@@ -76,7 +76,8 @@ pub fn count_lines(old: &[u8], new: &[u8]) -> Option<(u64, u64)> {
     if old.is_empty() || new.is_empty() {
         return Some((lines(new), lines(old)));
     }
-    let mut options = diff_options(3);
+    let mut options = diff_options(0);
+    let (old, new) = without_common_end(old, new);
     let patch = Patch::from_buffers(old, None, new, None, Some(&mut options)).ok()?;
     let (_, added, deleted) = patch.line_stats().ok()?;
     Some((added as u64, deleted as u64))
@@ -189,8 +190,25 @@ fn header(out: &mut Vec<u8>, old: Side<'_>, new: Side<'_>, a: &BStr, b: &BStr) {
     push("\n".to_owned());
 }
 
+/// Where nothing around a change is shown, git leaves out what both texts end with before it compares them:
+/// whole blocks from the end, but for what is left of the first of their lines. It decides how far a
+/// run of added lines like those around it may slide down.
+fn without_common_end<'t>(from: &'t [u8], to: &'t [u8]) -> (&'t [u8], &'t [u8]) {
+    const BLOCK: usize = 1024;
+    let blocks = from.rchunks_exact(BLOCK).zip(to.rchunks_exact(BLOCK));
+    let same = blocks.take_while(|(from, to)| from == to).count() * BLOCK;
+    let tail = &from[from.len() - same..];
+    let rest = tail.find_byte(b'\n').map_or(same, |end| end + 1);
+    let cut = same - rest;
+    (&from[..from.len() - cut], &to[..to.len() - cut])
+}
+
 fn hunks(out: &mut Vec<u8>, from: &[u8], to: &[u8], context: u32) -> Result<()> {
     let mut options = diff_options(context);
+    let (from, to) = match context {
+        0 => without_common_end(from, to),
+        _ => (from, to),
+    };
     let mut patch = Patch::from_buffers(from, None, to, None, Some(&mut options))?;
     let mut functions = Functions::new(from);
     patch.print(&mut |_, hunk, line| {
