@@ -11,7 +11,7 @@ use std::fs;
 use std::time::SystemTime;
 
 use common::{Outcome, Sandbox};
-use git_vws::disk::keeps_order;
+use git_vws::disk::Volume;
 use library::{litter, long};
 
 fn started() -> Sandbox {
@@ -202,6 +202,11 @@ fn br_32_what_a_power_cut_leaves_is_named_and_cleared() {
     assert_eq!(read(&sandbox, "a", "f"), "a");
 }
 
+/// Whether the sandbox is on a file system that keeps the order of names by itself.
+fn keeps_order(sandbox: &Sandbox) -> bool {
+    Volume::of(&sandbox.repo(), &sandbox.repo().join(".git")).is_some()
+}
+
 /// The flushes and renames of one call, in order; `None` where nothing can be traced.
 fn disk_steps(sandbox: &Sandbox, args: &[&str]) -> Option<String> {
     let log = sandbox.root().join("trace");
@@ -211,7 +216,7 @@ fn disk_steps(sandbox: &Sandbox, args: &[&str]) -> Option<String> {
         .arg(&log)
         .args([
             "-e",
-            "trace=fsync,fdatasync,rename,renameat,renameat2,unlinkat,write",
+            "trace=fsync,fdatasync,sync_file_range,rename,renameat,renameat2,unlinkat,write",
         ])
         .arg(env!("CARGO_BIN_EXE_git-vws"))
         .args(args)
@@ -239,8 +244,16 @@ fn br_32_objects_are_flushed_before_the_ref_and_the_folder_after_it() {
     let Some(log) = disk_steps(&sandbox, &["overlay", "write", "a", "f"]) else {
         return;
     };
+    // Where the file system keeps the order of names, content is only written out before them.
+    let in_order = keeps_order(&sandbox);
+    let content = if in_order {
+        "sync_file_range("
+    } else {
+        "sync("
+    };
     let at = |call, what| places(&log, call, what).0;
-    let contents = [".pack>", ".idx.tmp>", "overlay.lock>"].map(|file| at("sync(", file));
+    let last = |call, what| places(&log, call, what).1;
+    let contents = [".pack>", ".idx.tmp>", "overlay.lock>"].map(|file| last(content, file));
     let pack_last = at("sync(", "objects/pack>");
     let moved = at("rename", "overlay.lock\", ");
     let steps = [
@@ -251,9 +264,7 @@ fn br_32_objects_are_flushed_before_the_ref_and_the_folder_after_it() {
         at("sync(", ".git/refs/relo/vws/a>"),
     ];
     assert!(steps.is_sorted(), "{steps:?} {log}");
-    // Where the file system does not keep the order of names, a flush does.
-    let folder = sandbox.repo().join(".git");
-    assert!(pack_last < moved || keeps_order(&folder, &folder), "{log}");
+    assert!(pack_last < moved || in_order, "{log}");
 }
 
 #[test]
@@ -269,27 +280,37 @@ fn br_32_an_accept_touches_no_file_before_its_journal_is_on_disk() {
     let last = |call, what| places(&log, call, what).1;
     let journal = ".git/refs/relo/journal>";
     let swap = first("renameat2", "RENAME_EXCHANGE");
+    let in_order = keeps_order(&sandbox);
+    let content = if in_order {
+        "sync_file_range("
+    } else {
+        "sync("
+    };
     let before = [
-        first("sync(", ".pack>"),
+        first(content, ".pack>"),
         first("rename", "journal/1.lock\", "),
-        first("sync(", journal),
+        last(content, ".vws-1-0.new>"),
         swap,
     ];
     assert!(before.is_sorted(), "{before:?} {log}");
-    for also in ["objects/pack>", ".vws-1-0.new>"] {
-        assert!(first("sync(", also) < swap, "{log}");
+    let decided = first("rename", "changes/a/2.lock\", ");
+    if !in_order {
+        for also in ["objects/pack>", journal] {
+            assert!(first("sync(", also) < swap, "{log}");
+        }
+        // The decisions, when the working tree is on disk.
+        let top = first("sync(", &format!("{}>", sandbox.repo().display()));
+        assert!(swap < top && top < decided, "{log}");
     }
-    // The decisions, and the end of the journal's entry, when the working tree is on disk.
-    let top = format!("{}>", sandbox.repo().display());
+    // The end of the journal's entry, and then all of it.
     let after = [
         swap,
-        first("sync(", &top),
-        first("rename", "changes/a/2.lock\", "),
+        decided,
         last("rename", "journal/1.lock\", "),
         last("sync(", journal),
     ];
     assert!(after.is_sorted(), "{after:?} {log}");
-    assert!(last("sync(", "refs/relo/changes/a>") > after[2], "{log}");
+    assert!(last("sync(", "refs/relo/changes/a>") > decided, "{log}");
 }
 
 #[test]
@@ -299,37 +320,33 @@ fn br_32_a_run_tells_of_nothing_before_all_of_it_is_on_disk() {
     let Some(log) = disk_steps(&sandbox, &args) else {
         return;
     };
-    let (first, last) = (
-        |call, what| places(&log, call, what).0,
-        |call, what| places(&log, call, what).1,
-    );
+    let first = |call, what| places(&log, call, what).0;
+    let last = |call, what| places(&log, call, what).1;
     let told = first("write(", "\"proposed M");
-    let content = [
-        "vws/a/overlay.lock>",
-        "heads/relo/a.lock>",
-        "changes/a/2.lock>",
-    ];
-    for file in content {
-        let moves = file.replace('>', "\", ");
-        assert!(
-            places(&log, "sync(", file).0 < places(&log, "rename", &moves).0,
-            "{log}"
-        );
+    let in_order = keeps_order(&sandbox);
+    let content = if in_order {
+        "sync_file_range("
+    } else {
+        "sync("
+    };
+    for name in ["vws/a/overlay", "heads/relo/a", "changes/a/2"] {
+        let (held, moves) = (format!("{name}.lock>"), format!("{name}.lock\", "));
+        let moved = places(&log, "rename", &moves).0;
+        assert!(places(&log, content, &held).0 < moved, "{log}");
     }
     // The three publishes of one run wait for their names together, where the file system keeps their order.
-    let moved = last("rename", "vws/a/overlay.lock\", ");
-    for folder in [
-        "refs/relo/vws/a>",
-        "refs/heads/relo>",
-        "refs/relo/changes/a>",
+    for (folder, name) in [
+        ("refs/relo/vws/a>", "vws/a/overlay"),
+        ("refs/heads/relo>", "heads/relo/a"),
+        ("refs/relo/changes/a>", "changes/a/2"),
     ] {
-        assert!(moved < last("sync(", folder), "{log}");
-        assert!(last("sync(", folder) < told, "{log}");
+        let moved = places(&log, "rename", &format!("{name}.lock\", ")).1;
+        let flushed = last("sync(", folder);
+        assert!(moved < flushed && flushed < told, "{log}");
     }
-    let folder = sandbox.repo().join(".git");
     let of_the_folder = |line: &&str| line.contains("sync(") && line.contains("relo/vws/a>");
     let flushes = log.lines().filter(of_the_folder).count();
-    match keeps_order(&folder, &folder) {
+    match in_order {
         true => assert_eq!(flushes, 1, "{log}"),
         // Created, marked, captured, proposed; and the capture is on disk before the files go.
         false => assert!(flushes >= 4, "{log}"),

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::fs::{Advice, fadvise, fsync, stat, statfs};
+use rustix::fs::{Advice, FileType, fadvise, fstat, fsync, stat, statfs};
 use rustix::io::Errno;
 
 /// How many wait at the same time: to start a thread takes half as long as a flush.
@@ -65,16 +65,72 @@ fn flush_one(one: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// Whether a name that changes below one of two folders is never on disk without those that changed before
-/// it below the other: both are of one file system that keeps the order. What a crash then leaves is some
-/// first part of the changes, so that it is enough to flush all of them in the end. (An ext4 without its
-/// journal says the same of itself; there the order holds but for a crash in the moment before that flush.)
-pub fn keeps_order(one: &Path, other: &Path) -> bool {
-    let (Ok(left), Ok(right)) = (stat(one), stat(other)) else {
-        return false;
-    };
-    // The width of the field differs between systems.
-    #[allow(clippy::unnecessary_cast)]
-    let kind = statfs(one).map(|found| found.f_type as i64);
-    left.st_dev == right.st_dev && kind.is_ok_and(|kind| IN_ORDER.contains(&kind))
+/// A file system that keeps the order of names: one that changes is never on disk without those that changed
+/// before it. What a crash leaves is some first part of the changes, so that it is enough to flush the last
+/// of them in the end. (An ext4 without its journal says the same of itself; there the order holds but for
+/// a crash in the moment before that flush.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Volume(u64);
+
+impl Volume {
+    /// The one that both folders are on, if it keeps the order.
+    pub fn of(one: &Path, other: &Path) -> Option<Volume> {
+        // The width of the fields differs between systems.
+        #[allow(clippy::unnecessary_cast)]
+        let kind = statfs(one).map(|found| found.f_type as i64);
+        let keeps = kind.is_ok_and(|kind| IN_ORDER.contains(&kind));
+        let volume = keeps.then(|| stat(one).ok()).flatten()?;
+        let volume = Volume(volume.st_dev);
+        volume.has(other).then_some(volume)
+    }
+
+    /// Whether a folder is on it.
+    pub fn has(self, folder: &Path) -> bool {
+        stat(folder).is_ok_and(|found| found.st_dev == self.0)
+    }
+}
+
+/// Sees that what these files hold, and the names in these folders, are on disk before any name that changes
+/// from now on beside any of them or on `volume`; they need not be sooner.
+///
+/// Where all are on one volume that keeps the order of names, the content is written out and not waited
+/// for further: both kinds of `IN_ORDER` note a file's length and blocks in the journal when the content is
+/// written, so ahead of every later name, and flush the device before the journal. It is git's own
+/// `core.fsyncMethod=batch`, with the flush at the end. Anywhere else all of them are flushed.
+///
+/// # Errors
+/// As [`flush`]; a full disk is found out here at the latest.
+pub fn put_before(open: &[OwnedFd], volume: Option<Volume>) -> Result<(), Errno> {
+    let mut files = Vec::with_capacity(open.len());
+    for one in open {
+        match (fstat(one), volume) {
+            (Ok(found), Some(volume)) if found.st_dev == volume.0 => {
+                if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile {
+                    files.push(one);
+                }
+            }
+            _ => return flush(open),
+        }
+    }
+    write_out(&files)
+}
+
+#[cfg(target_os = "linux")]
+fn write_out(files: &[&OwnedFd]) -> Result<(), Errno> {
+    use super::out;
+    // One that cannot be begun says why at its end.
+    for file in files {
+        let _ = out::begin(file);
+    }
+    let each = files.iter().map(|file| match out::end(file) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::SPIPE) => flush_one(file),
+        written => written,
+    });
+    each.fold(Ok(()), Result::and)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_out(files: &[&OwnedFd]) -> Result<(), Errno> {
+    let each = files.iter().map(|file| flush_one(file));
+    each.fold(Ok(()), Result::and)
 }

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fsync, mkdirat, openat, unlinka
 use rustix::io::Errno;
 
 use super::write::{Fault, Spot, WorkTree};
-use super::{Obstacle, flush, parent};
+use super::{Obstacle, Volume, parent, put_before};
 
 impl WorkTree<'_> {
     /// Makes the folders that `path` is to lie in, where they are missing; `permissions` knows the
@@ -75,13 +75,22 @@ impl WorkTree<'_> {
         folders
     }
 
-    /// Flushes the content that was prepared beside these paths and what else is `owed`, all at once.
+    /// Sees that the content prepared beside these paths, and what else is `owed`, is on disk before any name
+    /// changes in the folders of `changing`, or on `volume` (see [`put_before`]).
     ///
     /// # Errors
     /// When one cannot be flushed, or is not there.
-    pub fn flush_prepared(&self, spots: &[Spot<'_>], owed: Vec<OwnedFd>) -> Result<(), Fault> {
+    pub fn flush_prepared<'p>(
+        &self,
+        spots: &[Spot<'_>],
+        owed: Vec<OwnedFd>,
+        (changing, volume): (impl Iterator<Item = &'p BStr>, Option<Volume>),
+    ) -> Result<(), Fault> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut files = owed;
+        if volume.is_some() {
+            files.extend(self.folders_of(changing));
+        }
         let opened = spots.iter().try_for_each(|spot| {
             let place = self.place(*spot)?;
             match openat(&place.folder, place.fresh.as_bytes(), flags, Mode::empty()) {
@@ -93,7 +102,7 @@ impl WorkTree<'_> {
             Ok(())
         });
         // What is owed is owed also where a file is not there.
-        let flushed = flush(&files).map_err(|error| Fault::failed("flush", error));
+        let flushed = put_before(&files, volume).map_err(|error| Fault::failed("flush", error));
         opened.and(flushed)
     }
 

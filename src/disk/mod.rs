@@ -5,13 +5,15 @@
 
 mod flush;
 mod folders;
+#[cfg(target_os = "linux")]
+mod out;
 mod state;
 mod swap;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use flush::{flush, keeps_order};
+pub use flush::{Volume, flush, put_before};
 pub use state::{Content, Obstacle, Seal, state};
 pub use write::{Fault, New, Point, Probe, Spot, Swap, WorkTree, is_temporary, with_execute_bit};
 

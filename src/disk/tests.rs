@@ -194,9 +194,15 @@ fn what_was_prepared_is_flushed_together_and_a_missing_one_is_told() {
         bytes: b"d/f",
     };
     tree.prepare(link, target, false).unwrap();
-    tree.flush_prepared(&[file, link], Vec::new()).unwrap();
-    let missing = tree.flush_prepared(&[file, spot("d/g", "3"), link], Vec::new());
-    assert!(matches!(missing, Err(Fault::Failed { .. })));
+    for volume in [None, Volume::of(top.path(), top.path())] {
+        let flushed = |spots: &[Spot<'_>]| {
+            let changing = spots.iter().map(|spot| spot.path);
+            tree.flush_prepared(spots, Vec::new(), (changing, volume))
+        };
+        flushed(&[file, link]).unwrap();
+        let missing = flushed(&[file, spot("d/g", "3"), link]);
+        assert!(matches!(missing, Err(Fault::Failed { .. })));
+    }
     // Each folder once, and none that is gone.
     let paths = ["d/f", "d/g", "gone/h", "l", "m"];
     let folders = tree.folders_of(paths.into_iter().map(Into::into));

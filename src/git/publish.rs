@@ -2,14 +2,14 @@
 //!
 //! 1. The objects are written as one pack of ours, which nobody sees and nothing has flushed.
 //! 2. The refs are locked and looked at, and what they shall hold is written beside them.
-//! 3. All of that content is flushed in one go, with whatever else the caller needs on disk first.
+//! 3. All of that content is put on disk in one go, with whatever else the caller needs there first.
 //! 4. The pack appears, and its folder is flushed.
 //! 5. The refs move, each in its turn; where the order counts, folders are flushed before the last one.
 //! 6. The folders of the refs are flushed. The caller may have something to flush in the same go.
 //!
 //! Each go waits about as long as one flush (see [`disk::flush`]), so a publish of any size takes three or
-//! four: two where the file system keeps the order of names by itself (see [`disk::keeps_order`]), for there
-//! all folders are flushed in step 6. Killed before step 5, or refused in step 2, it leaves every ref as it
+//! four: one where the file system keeps the order of names by itself (see [`disk::Volume`]), for there
+//! content is only written out in step 3, and all folders are flushed in step 6. Killed before step 5, or refused in step 2, it leaves every ref as it
 //! was.
 
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use super::pack::{HeldPack, WrittenPack};
 use super::{Error, RefUpdate, Repository, Result, Staging, fault};
-use crate::disk;
+use crate::disk::{self, Volume};
 
 /// A publish under way.
 pub struct Publish<'r> {
@@ -30,8 +30,9 @@ pub struct Publish<'r> {
     first: Vec<OwnedFd>,
     /// The folders whose flush makes the moves last.
     folders: BTreeSet<PathBuf>,
-    /// Whether no name can reach the disk before those that changed earlier.
-    in_order: bool,
+    /// The file system of objects and refs, where none of their names can reach the disk before those that
+    /// changed earlier.
+    volume: Option<Volume>,
 }
 
 enum Pack {
@@ -60,13 +61,13 @@ impl<'r> Publish<'r> {
             pack: Pack::None,
             first: Vec::new(),
             folders: BTreeSet::new(),
-            in_order: repository.keeps_order(),
+            volume: repository.volume(),
         }
     }
 
     /// Whether the order in which names change is kept without a flush in between.
     pub(super) fn keeps_order(&self) -> bool {
-        self.in_order
+        self.volume.is_some()
     }
 
     /// Has files and folders flushed before the first ref moves.
@@ -88,7 +89,7 @@ impl<'r> Publish<'r> {
     /// only. Where the order is kept and somebody puts it off, the moves last with those of a later publish.
     pub fn finish(mut self) {
         self.release();
-        if !self.in_order || !self.repository.put_off.take(&self.folders) {
+        if !self.keeps_order() || !self.repository.put_off.take(&self.folders) {
             self.flush();
         }
     }
@@ -97,7 +98,7 @@ impl<'r> Publish<'r> {
     /// of names: with the next change in any of these folders.
     pub(super) fn finish_before(mut self, changes: &[&Path]) {
         self.release();
-        if !self.in_order || !self.repository.keeps_order_with(changes) {
+        if !self.repository.keeps_order_with(changes) {
             self.flush();
         }
     }
@@ -106,15 +107,12 @@ impl<'r> Publish<'r> {
     #[must_use = "the moves do not last before these are flushed"]
     pub fn finish_unflushed(mut self) -> Vec<OwnedFd> {
         self.release();
-        if self.in_order && !self.folders.is_empty() {
-            self.repository.put_off.clear();
-        }
         opened(&self.folders)
     }
 
     /// Flushes the folders, and with them the moves of earlier publishes.
     fn flush(self) {
-        if self.in_order && !self.folders.is_empty() {
+        if self.keeps_order() && !self.folders.is_empty() {
             self.repository.put_off.clear();
         }
         flush_folders(&self.folders);
@@ -141,13 +139,14 @@ impl<'r> Publish<'r> {
         }
         if !first.is_empty() {
             let common_dir = self.repository.common_dir();
-            disk::flush(&first).map_err(|e| Error::io("flush files of", common_dir, e.into()))?;
+            disk::put_before(&first, self.volume)
+                .map_err(|e| Error::io("flush files of", common_dir, e.into()))?;
         }
         self.pack = match std::mem::replace(&mut self.pack, Pack::None) {
             Pack::Written(pack) => {
                 let (held, folder) = pack.complete()?;
                 match folder {
-                    Some(folder) if self.in_order => self.changed([folder]),
+                    Some(folder) if self.keeps_order() => self.changed([folder]),
                     Some(folder) => Repository::flush_dir(&folder)?,
                     None => {}
                 }
@@ -231,14 +230,14 @@ impl Repository {
     }
 
     fn keeps_order_with(&self, changes: &[&Path]) -> bool {
-        let keeps = |folder: &&Path| disk::keeps_order(self.common_dir(), folder);
-        changes.iter().all(keeps)
+        let volume = self.volume();
+        volume.is_some_and(|volume| changes.iter().all(|folder| volume.has(folder)))
     }
 
-    /// Whether the order in which objects and refs get their names is kept by the file system.
-    pub(super) fn keeps_order(&self) -> bool {
-        let look = || disk::keeps_order(&self.objects_dir().join("pack"), self.common_dir());
-        *self.in_order.get_or_init(look)
+    /// The file system on which objects and refs get their names, if it is one and keeps their order.
+    pub fn volume(&self) -> Option<Volume> {
+        let look = || Volume::of(&self.objects_dir().join("pack"), self.common_dir());
+        *self.volume.get_or_init(look)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::index::IndexStamp;
 use super::publish::PutOff;
 use super::{Config, Environment, Error, GitCommand, ObjectFormat, ObjectId, Refs, Result};
+use crate::disk::Volume;
 use crate::model::{Progress, Silent};
 
 mod open;
@@ -45,8 +46,8 @@ pub struct Repository {
     progress: OnceCell<Arc<dyn Progress>>,
     /// What publishes leave to be flushed by a later one.
     pub(super) put_off: PutOff,
-    /// Whether it may be left.
-    pub(super) in_order: OnceCell<bool>,
+    /// Where names of objects and refs are kept in order.
+    pub(super) volume: OnceCell<Option<Volume>>,
 }
 
 impl Repository {

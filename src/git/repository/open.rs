@@ -139,7 +139,7 @@ impl Repository {
             index_without_attributes: Cell::new(None),
             progress: OnceCell::new(),
             put_off: PutOff::default(),
-            in_order: OnceCell::new(),
+            volume: OnceCell::new(),
         };
         // libgit2 finds no loose ref in a listing where the common dir is named for it.
         if reftable || common_named || repository.has_transaction_hook()? {

@@ -240,7 +240,9 @@ impl Journal<'_> {
             .iter()
             .map(|(path, tag)| Spot { path, tag })
             .collect();
-        self.disk().flush_prepared(&spots, owed)
+        let changing = entry.steps.iter().map(|step| step.path.as_bstr());
+        let volume = self.store.repository().volume();
+        self.disk().flush_prepared(&spots, owed, (changing, volume))
     }
 
     /// Flushes each folder that the entry changed something in. A file system that cannot do so has
