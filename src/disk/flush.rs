@@ -3,7 +3,7 @@
 //! One after the other, each waits for a commit of the file system's journal of its own. Where all are
 //! being written before the first is waited for, one or two commits serve them all.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,7 +24,7 @@ const IN_ORDER: [i64; 2] = [0xef53, 0x5846_5342];
 ///
 /// # Errors
 /// The first failure that was seen; the others have been flushed all the same, or have failed too.
-pub fn flush(open: &[OwnedFd]) -> Result<(), Errno> {
+pub fn flush(open: &[impl AsFd + Sync]) -> Result<(), Errno> {
     if open.len() > 1 {
         // What will not be needed soon is written out at once and without waiting. It does not leave the
         // cache, being busy, and a folder, or a file system that knows no advice, does as it likes.
@@ -58,7 +58,7 @@ pub fn flush(open: &[OwnedFd]) -> Result<(), Errno> {
     })
 }
 
-fn flush_one(one: &OwnedFd) -> Result<(), Errno> {
+fn flush_one(one: impl AsFd) -> Result<(), Errno> {
     match fsync(one) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(()),
         flushed => flushed,
@@ -100,13 +100,13 @@ impl Volume {
 ///
 /// # Errors
 /// As [`flush`]; a full disk is found out here at the latest.
-pub fn put_before(open: &[OwnedFd], volume: Option<Volume>) -> Result<(), Errno> {
+pub fn put_before(open: &[impl AsFd + Sync], volume: Option<Volume>) -> Result<(), Errno> {
     let mut files = Vec::with_capacity(open.len());
     for one in open {
         match (fstat(one), volume) {
             (Ok(found), Some(volume)) if found.st_dev == volume.0 => {
                 if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile {
-                    files.push(one);
+                    files.push(one.as_fd());
                 }
             }
             _ => return flush(open),
@@ -116,13 +116,13 @@ pub fn put_before(open: &[OwnedFd], volume: Option<Volume>) -> Result<(), Errno>
 }
 
 #[cfg(target_os = "linux")]
-fn write_out(files: &[&OwnedFd]) -> Result<(), Errno> {
+fn write_out(files: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     use super::out;
     // One that cannot be begun says why at its end.
     for file in files {
-        let _ = out::begin(file);
+        let _ = out::begin(*file);
     }
-    let each = files.iter().map(|file| match out::end(file) {
+    let each = files.iter().map(|file| match out::end(*file) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::SPIPE) => flush_one(file),
         written => written,
     });
@@ -130,7 +130,7 @@ fn write_out(files: &[&OwnedFd]) -> Result<(), Errno> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn write_out(files: &[&OwnedFd]) -> Result<(), Errno> {
+fn write_out(files: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let each = files.iter().map(|file| flush_one(file));
     each.fold(Ok(()), Result::and)
 }

@@ -9,6 +9,7 @@
 //!   is, and from which revision.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Error, Result, parked};
+use crate::disk::{self, Volume};
 use crate::git::index::IndexFile;
 use crate::git::{ObjectFormat, Repository, os_str};
 use crate::model::{AgentId, RepoPath, json_path, path_from_json};
@@ -287,7 +289,7 @@ impl Record {
     }
 
     /// Writes the record, whole or not at all.
-    pub(super) fn write(&self, file: &Path, agent: &AgentId) -> Result<()> {
+    pub(super) fn write(&self, file: &Path, agent: &AgentId, volume: Option<Volume>) -> Result<()> {
         let stored = Stored {
             format: FORMAT,
             agent: agent.to_string(),
@@ -306,7 +308,7 @@ impl Record {
         };
         let mut bytes = serde_json::to_vec(&stored).expect("invariant: plain data");
         bytes.push(b'\n');
-        replace(file, &bytes)
+        replace_in_order(file, &bytes, volume)
     }
 }
 
@@ -330,13 +332,25 @@ pub(super) fn identity(folder: &Path) -> std::io::Result<u64> {
 
 /// Puts a file in place at once and whole, in place of an older one.
 pub(super) fn replace(file: &Path, bytes: &[u8]) -> Result<()> {
+    put(file, bytes, |_| Ok(()))
+}
+
+/// As [`replace`], for a file that says what stands beside it: no power cut leaves its name and not its
+/// content (see [`disk::put_before`]).
+pub(super) fn replace_in_order(file: &Path, bytes: &[u8], volume: Option<Volume>) -> Result<()> {
+    put(file, bytes, |new| Ok(disk::put_before(&[new], volume)?))
+}
+
+fn put(file: &Path, bytes: &[u8], settle: impl FnOnce(&fs::File) -> io::Result<()>) -> Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new()
         .prefix(TEMPORARY)
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(|error| Error::io("create a file in", folder, error))?;
-    std::io::Write::write_all(&mut new, bytes).map_err(|error| Error::io("write", file, error))?;
+    std::io::Write::write_all(&mut new, bytes)
+        .and_then(|()| settle(new.as_file()))
+        .map_err(|error| Error::io("write", file, error))?;
     new.persist(file)
         .map_err(|error| Error::io("replace", file, error.error))?;
     Ok(())

@@ -334,7 +334,8 @@ impl Plan<'_, '_> {
             only: backend.only().to_vec(),
             stats,
         };
-        record.write(&places.record(), agent)?;
+        let volume = self.store.repository().volume();
+        record.write(&places.record(), agent, volume)?;
         fault::point("layout-recorded");
         fs::rename(&new, &places.path).map_err(|e| Error::io("create", &places.path, e))?;
         fault::point("layout-placed");

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Spec, Touched, Upper, fill, read_back};
+use crate::disk::Volume;
 use crate::git::tree::Change;
 use crate::git::{ObjectId, Repository};
-use crate::layout::directory::{path_bytes, replace};
+use crate::layout::directory::{path_bytes, replace, replace_in_order};
 use crate::layout::legal::check;
 use crate::layout::template::{self, Template, lay_index, warm, warm::Warm};
 use crate::layout::{Error, Result};
@@ -35,6 +36,8 @@ pub struct Stand {
     pub(super) name: String,
     pub(super) revision: ObjectId,
     pub(super) parked: bool,
+    /// Where the note is kept in order with the refs.
+    volume: Option<Volume>,
 }
 
 /// Where the directory is seen.
@@ -110,6 +113,7 @@ impl Stand {
             warm,
             revision,
             parked: false,
+            volume: repository.volume(),
         };
         stand.note_filled(repository, written)?;
         stand.write()?;
@@ -126,7 +130,7 @@ impl Stand {
             parked: self.parked,
         };
         let json = serde_json::to_vec(&note).expect("invariant: plain data");
-        replace(&self.upper.root().join(NOTE), &json)
+        replace_in_order(&self.upper.root().join(NOTE), &json, self.volume)
     }
 
     /// Notes that no directory is open any more, and that what is above is the tree `revision`, apart
@@ -192,6 +196,7 @@ impl Stand {
             warm,
             revision: id(&note.revision)?,
             parked: note.parked,
+            volume: repository.volume(),
         }))
     }
 
