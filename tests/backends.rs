@@ -309,7 +309,8 @@ fn a_back_end_that_fails_leaves_the_tree_to_the_next() {
     }
 }
 
-/// A template that lies ready is copied, with its times; a spoilt one is passed over.
+/// A template that lies ready is copied, with its times: a file that it has lost is written anew, and one
+/// that has lost all is passed over.
 #[test]
 fn a_ready_template_is_copied() {
     let sandbox = seeded(&std::env::temp_dir());
@@ -317,11 +318,13 @@ fn a_ready_template_is_copied() {
     let _ = sandbox
         .vws_with_input(&["overlay", "write", "a", "d0/e/f0"], b"edited\n")
         .success();
-    for spoilt in [false, true] {
+    for lost in ["", "files/d1/e/f5", "files"] {
         let shelf = sandbox.repo().join(".git/relo/templates");
         let template = fs::read_dir(shelf).unwrap().next().unwrap().unwrap().path();
-        if spoilt {
-            fs::remove_file(template.join("files/d1/e/f5")).unwrap();
+        if !lost.is_empty() {
+            fs::remove_file(template.join("bytes")).unwrap();
+            fs::rename(template.join(lost), template.join("files.lost")).unwrap();
+            let _ = fs::remove_file(template.join("files.lost"));
         }
         let (at, backend, _) = lay_out(&sandbox, "a", "checkout");
         assert_eq!(backend, "checkout");
@@ -332,7 +335,7 @@ fn a_ready_template_is_copied() {
         );
         let [own, users] =
             [&at, &sandbox.repo()].map(|top| fs::metadata(top.join("run.sh")).unwrap());
-        assert_eq!(own.mtime_nsec() == users.mtime_nsec(), !spoilt);
+        assert_eq!(own.mtime_nsec() == users.mtime_nsec(), lost != "files");
         assert!(!at.join("target").exists());
         let _ = sandbox.vws(&["settle", "a"]).success();
     }

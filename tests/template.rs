@@ -301,3 +301,116 @@ fn a_warm_layer_is_renewed_when_it_is_old_and_only_where_it_changed() {
     let options = warm::Options::default();
     assert!(warm::refresh(&open(&sandbox), &options).unwrap().is_none());
 }
+
+/// The folder of the one template, and a lay out of `a` by copies of it, whose files are the user's.
+fn copied(sandbox: &Sandbox) -> std::path::PathBuf {
+    let shelf = sandbox.repo().join(".git/relo/templates");
+    let template = fs::read_dir(shelf).unwrap().next().unwrap().unwrap().path();
+    let _ = sandbox.vws(&["overlay", "create", "a"]).success();
+    let words = ["materialize", "--backend=checkout", "a"];
+    let _ = sandbox.vws(&words).success();
+    let at = sandbox.repo().join(".relo/worktrees/a");
+    for path in sandbox.git_text(&["ls-files", "-z"]).split_terminator('\0') {
+        let [own, users] = [&at, &sandbox.repo()].map(|top| top.join(path));
+        assert_eq!(fs::read(&own).unwrap(), fs::read(&users).unwrap(), "{path}");
+        let [own, users] = [own, users].map(|file| fs::symlink_metadata(file).unwrap());
+        assert_eq!(own.mode(), users.mode(), "{path}");
+        if users.is_file() {
+            let times = [&own, &users].map(|meta| (meta.mtime(), meta.mtime_nsec()));
+            assert_eq!(times[0], times[1], "{path}");
+        }
+    }
+    let mut status = sandbox.command("git");
+    status.args(["-C", ".relo/worktrees/a", "status", "--porcelain"]);
+    assert_eq!(sandbox.outcome(status, b"").success().stdout(), b"");
+    let _ = sandbox.vws(&["settle", "a"]).success();
+    let _ = sandbox.vws(&["overlay", "dispose", "a"]).success();
+    assert!(
+        !template.join("bytes.new").is_file(),
+        "nothing half is left"
+    );
+    template
+}
+
+fn listed_bytes(sandbox: &Sandbox) -> u64 {
+    let listed = sandbox.vws(&["template", "list"]).success();
+    let text = String::from_utf8(listed.stdout().to_vec()).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("bytes "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_first_copy_keeps_the_bytes_for_the_next() {
+    let sandbox = seeded();
+    let _ = sandbox.vws(&["template", "warm"]).success();
+    let small = listed_bytes(&sandbox);
+    let bytes = copied(&sandbox).join("bytes");
+    let made = fs::metadata(&bytes).unwrap();
+    assert_eq!(listed_bytes(&sandbox), small + made.len(), "they count");
+    // They serve, and nothing else does: what somebody writes to a template is in no directory.
+    let file = bytes.with_file_name("files/d0/f0");
+    fs::write(&file, "x\n").unwrap();
+    copied(&sandbox);
+    assert_eq!(fs::metadata(&bytes).unwrap().ino(), made.ino(), "made once");
+    fs::remove_file(&bytes).unwrap();
+    copied(&sandbox);
+    let [whole, other] = [made, fs::metadata(&bytes).unwrap()].map(|meta| meta.len());
+    assert_eq!(
+        whole, other,
+        "made again, without the file that was written to"
+    );
+    copied(&sandbox);
+    let _ = sandbox
+        .vws(&["template", "prune", "--max-bytes=0"])
+        .success();
+    assert!(!bytes.exists());
+}
+
+#[test]
+fn spoilt_bytes_are_noticed_and_made_again() {
+    let sandbox = seeded();
+    let _ = sandbox.vws(&["template", "warm"]).success();
+    let bytes = copied(&sandbox).join("bytes");
+    let sound = fs::read(&bytes).unwrap();
+    let first = sound.iter().rposition(|byte| *byte == b'\n').unwrap() - 4;
+    for at in [0, 8, first, sound.len() - 1] {
+        let mut other = sound.clone();
+        other[at] ^= 1;
+        fs::write(&bytes, other).unwrap();
+        // This one finds out; a wrong head is replaced at once, wrong bytes by the next.
+        copied(&sandbox);
+        copied(&sandbox);
+        assert!(fs::read(&bytes).unwrap() == sound, "flipped at {at}");
+    }
+    let half = sound.len() / 2;
+    let zeros = vec![0; sound.len()];
+    for other in [
+        &sound[..half],
+        &sound[..0],
+        &zeros,
+        &[&sound[..half], &zeros[half..]].concat(),
+    ] {
+        fs::write(&bytes, other).unwrap();
+        copied(&sandbox);
+        copied(&sandbox);
+        assert!(fs::read(&bytes).unwrap() == sound);
+    }
+    // What somebody who was killed has left.
+    fs::remove_file(&bytes).unwrap();
+    let _ = sandbox.vws(&["overlay", "create", "b"]).success();
+    let mut killed = sandbox.command(common::BINARY);
+    killed
+        .args(["materialize", "--backend=checkout", "b"])
+        .env("GIT_VWS_FAULT", "bytes-kept");
+    assert_eq!(sandbox.outcome(killed, b"").code(), None);
+    let left = bytes.with_extension("new");
+    assert!(left.is_file() && !bytes.exists());
+    fs::write(left, [&zeros[..], &zeros].concat()).unwrap();
+    copied(&sandbox);
+    assert!(fs::read(&bytes).unwrap() == sound);
+    // Where they can't be kept, a copy is a copy.
+    fs::remove_file(&bytes).unwrap();
+    fs::create_dir(bytes.with_extension("new")).unwrap();
+    copied(&sandbox);
+    assert!(!bytes.exists());
+}

@@ -4,8 +4,12 @@
 //! Several threads share one list of folders, as in [`super::checkout`]: whoever takes some folders opens
 //! the template's and the new ones, and works by their handles. For each file that is the same the
 //! system is asked for no more than it must be: open, create, bytes (or their sharing), times, stat
-//! data and two closes. Nothing is hashed; the stat data are what the index gets. Git rewrites no content
-//! of a tree of which there may be a template.
+//! data and two closes. Where the bytes of the small ones are [in one file](super::template::Frozen), that
+//! one is read instead, many files at once, and nothing else of the template is opened. Nothing is
+//! hashed; the stat data are what the index gets. Git rewrites no content of a tree of which there may
+//! be a template.
+//!
+//! What the tree holds is taken from the template's index, and only what differs from the objects.
 
 mod files;
 
@@ -23,10 +27,10 @@ use self::files::{BATCH, Hand};
 use super::backend::LAYING_OUT;
 use super::put::Users;
 use super::queue::{Queue, threads};
-use super::template::Template;
+use super::template::{Frozen, Template};
 use super::{Error, Result, Stats};
 use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
-use crate::git::tree::{Change, GITLINK, Listing, listing};
+use crate::git::tree::{Change, GITLINK, LINK, Listing, listing, listing_beside};
 use crate::git::{self, Door, ObjectId, Repository};
 use crate::model;
 
@@ -63,11 +67,20 @@ impl Plan<'_> {
     /// # Errors
     /// As [`super::backend::Backend::lay_out`].
     pub(super) fn fill(&self, into: &Path, index: &Path) -> Result<Stats> {
-        let listing = listing(&self.repository.objects()?, self.tree)?;
+        let format = self.repository.format();
+        let objects = self.repository.objects()?;
+        let theirs = self.template.index(format)?;
+        let listing = match self.template.listing(&theirs) {
+            Some(near) => listing_beside(&objects, self.tree, near)?,
+            None => listing(&objects, self.tree)?,
+        };
+        let copied = self.by == By::Copying;
+        let frozen = self.template.frozen(&theirs, &listing, copied);
         let total = listing.files.len() as u64;
         let told = model::Work::start(self.repository.progress(), LAYING_OUT, Some(total));
-        let written = Work::new(self, &listing, into, &told)?.run()?;
+        let written = Work::new(self, &listing, &frozen, into, &told)?.run()?;
         drop(told);
+        frozen.finish();
         let mut trees = TreeCache::new();
         for directory in &listing.directories {
             trees.record(directory.path.clone(), directory.id);
@@ -89,7 +102,7 @@ impl Plan<'_> {
                 stat,
             })
             .collect();
-        write_index(index, self.repository.format(), &entries, Some(&trees))?;
+        write_index(index, format, &entries, Some(&trees))?;
         Ok(stats)
     }
 }
@@ -104,7 +117,7 @@ struct Folder {
 /// The two folders of one path.
 struct Pair {
     new: OwnedFd,
-    /// `None` where the template has no such folder.
+    /// `None` where the template has no such folder, and where little of it will be wanted.
     old: Option<OwnedFd>,
 }
 
@@ -123,6 +136,9 @@ struct Work<'a> {
     users: Option<&'a Users>,
     times: Option<&'a Timestamps>,
     listing: &'a Listing,
+    frozen: &'a Frozen,
+    /// The template's top.
+    theirs: OwnedFd,
     into: &'a Path,
     folders: Vec<Folder>,
     anew: HashSet<&'a BStr>,
@@ -135,6 +151,7 @@ impl<'a> Work<'a> {
     fn new(
         plan: &'a Plan<'a>,
         listing: &'a Listing,
+        frozen: &'a Frozen,
         into: &'a Path,
         told: &'a model::Work<'a>,
     ) -> Result<Self> {
@@ -149,8 +166,12 @@ impl<'a> Work<'a> {
         for (at, folder) in listing.directories.iter().enumerate().skip(1) {
             folders[number[parent(&folder.path)]].folders.push(at);
         }
+        let anew: HashSet<&BStr> = plan.changes.iter().map(|one| one.path.as_bstr()).collect();
         for (at, (path, entry)) in listing.files.iter().enumerate() {
-            super::legal::check(path, entry.mode)?;
+            // The paths of a template were looked at when it was made, but not what is a link.
+            if entry.mode == LINK || anew.contains(path.as_bstr()) {
+                super::legal::check(path, entry.mode)?;
+            }
             folders[number[parent(path)]].files.push(at);
         }
         let open = |path: &Path| {
@@ -166,9 +187,11 @@ impl<'a> Work<'a> {
             users: plan.users.as_ref(),
             times: plan.times.as_ref(),
             listing,
+            frozen,
+            theirs: open(&plan.template.files())?,
             into,
             folders,
-            anew: plan.changes.iter().map(|one| one.path.as_bstr()).collect(),
+            anew,
             door: plan.repository.door(),
             queue: Queue::new(Task::Top(Arc::new(top))),
             failure: Mutex::new(None),
@@ -269,6 +292,7 @@ impl<'a> Work<'a> {
         for &folder in folders {
             let path = path(folder);
             let old = match &above.old {
+                _ if self.frozen.is_ready() => None,
                 None => None,
                 // The template may have a file or a link there: nothing of it is wanted then.
                 Some(old) => match openat(old, last(path), FOLDER, Mode::empty()) {

@@ -59,6 +59,71 @@ impl TreeCache {
     }
 }
 
+/// A directory as the tree cache of an index has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CachedTree {
+    /// The path from the root; empty for the root itself.
+    pub path: BString,
+    /// The tree.
+    pub id: ObjectId,
+    /// How many entries it holds, those in directories below included.
+    pub entries: usize,
+    /// How many directories it holds directly.
+    pub subtrees: usize,
+}
+
+/// Reads the extension's data back, for an index of so many entries. `None` where a directory's tree is
+/// not told (git forgets it with an edit below), and for nonsense.
+pub(super) fn parse(mut data: &[u8], hash: usize, entries: usize) -> Option<Vec<CachedTree>> {
+    let mut trees: Vec<CachedTree> = Vec::new();
+    // The directories on the way from the root, and how many each of them still has to come.
+    let mut way: Vec<(usize, usize)> = Vec::new();
+    while !data.is_empty() {
+        let (name, rest) = data.split_once_str(&[0])?;
+        let (numbers, rest) = rest.split_once_str("\n")?;
+        let (count, subtrees) = numbers.to_str().ok()?.split_once(' ')?;
+        let (count, subtrees) = (count.parse().ok()?, subtrees.parse().ok()?);
+        let (id, rest) = rest.split_at_checked(hash)?;
+        while way.last().is_some_and(|(_, left)| *left == 0) {
+            way.pop();
+        }
+        let mut path = BString::default();
+        let most = match way.last_mut() {
+            Some((above, left)) => {
+                *left -= 1;
+                let above = &trees[*above];
+                if name.is_empty() || name.contains(&b'/') {
+                    return None;
+                }
+                path = join(&above.path, name);
+                above.entries
+            }
+            None if trees.is_empty() && name.is_empty() => entries,
+            None => return None,
+        };
+        if count > most {
+            return None;
+        }
+        way.push((trees.len(), subtrees));
+        trees.push(CachedTree {
+            path,
+            id: ObjectId::from_bytes(id).ok()?,
+            entries: count,
+            subtrees,
+        });
+        data = rest;
+    }
+    let whole = way.iter().all(|(_, left)| *left == 0);
+    (whole && trees.first().is_some_and(|root| root.entries == entries)).then_some(trees)
+}
+
+fn join(folder: &BString, name: &[u8]) -> BString {
+    match folder.is_empty() {
+        true => name.into(),
+        false => [folder.as_slice(), b"/", name].concat().into(),
+    }
+}
+
 struct Node<'a> {
     path: &'a BStr,
     id: &'a ObjectId,
@@ -156,6 +221,31 @@ mod tests {
             let error = cache(paths).serialize(&[]).unwrap_err();
             assert!(matches!(error, Error::Directory(path) if path == misfit));
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let entry = |path: &str| IndexEntry {
+            path: path.into(),
+            mode: 0o100_644,
+            id: ObjectId::ZERO_SHA1,
+            stat: Default::default(),
+        };
+        let entries = ["a/b/c", "a/d", "aa/e", "f"].map(entry);
+        let data = cache(&["", "aa", "a", "a/b"]).serialize(&entries).unwrap();
+        let read = parse(&data, 20, entries.len()).unwrap();
+        let told = read.iter();
+        let told: Vec<_> = told
+            .map(|one| (one.path.to_string(), one.entries, one.subtrees))
+            .collect();
+        let expected = [("", 4, 2), ("a", 2, 1), ("a/b", 1, 0), ("aa", 1, 0)];
+        let expected = expected.map(|(path, entries, trees)| (path.to_owned(), entries, trees));
+        assert_eq!(told, expected);
+        assert_eq!(parse(&data, 20, 3), None, "of another index");
+        for end in 0..data.len() {
+            assert_eq!(parse(&data[..end], 20, 4), None, "cut at {end}");
+        }
+        assert_eq!(parse(b"\0-1 0\n", 20, 4), None, "as git forgets a tree");
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod stat;
 mod tests;
 mod write;
 
-pub use cache_tree::TreeCache;
+pub use cache_tree::{CachedTree, TreeCache};
 pub use names::{AttributesFile, IndexStamp, TrackedNames};
 pub use read::{Entry, IndexFile};
 pub use stat::StatData;

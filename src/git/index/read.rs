@@ -2,6 +2,7 @@
 //!
 //! The file is checked once, whole, when it is opened; entries are decoded when they are asked for.
 
+use super::cache_tree::{self, CachedTree};
 use super::write::{NAME_MASK, STAT_LEN, padded};
 use super::{Error, Result, StatData};
 use crate::git::checksum::be32;
@@ -10,6 +11,7 @@ use crate::git::{ObjectFormat, ObjectId};
 use bstr::{BStr, ByteSlice};
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 
 /// An index in memory.
@@ -19,6 +21,8 @@ pub struct IndexFile {
     hash: usize,
     /// Start of each entry, and the length of its path.
     places: Vec<(u32, u32)>,
+    /// Where the data of the tree cache are.
+    trees: Option<Range<usize>>,
     written: (u32, u32),
 }
 
@@ -85,11 +89,12 @@ impl IndexFile {
         if trailer.iter().any(|byte| *byte != 0) && checksum(format, body) != trailer {
             return Err(Refusal::Damaged("its checksum is wrong"));
         }
-        let places = places(body, hash)?;
+        let (places, trees) = places(body, hash)?;
         Ok(IndexFile {
             bytes,
             hash,
             places,
+            trees,
             written,
         })
     }
@@ -121,6 +126,12 @@ impl IndexFile {
             .binary_search_by(|place| self.path(*place).cmp(path))
             .ok()?;
         Some(self.entry(self.places[at]))
+    }
+
+    /// The directories of the tree cache, each before those below it and the root first; `None` where the
+    /// cache does not tell the tree of each, or makes no sense.
+    pub fn trees(&self) -> Option<Vec<CachedTree>> {
+        cache_tree::parse(&self.bytes[self.trees.clone()?], self.hash, self.len())
     }
 
     /// Whether a file with these stat data may have changed since without showing it.
@@ -160,8 +171,11 @@ impl IndexFile {
     }
 }
 
+/// The places of the entries, and of the tree cache.
+type Places = (Vec<(u32, u32)>, Option<Range<usize>>);
+
 /// Finds every entry, and refuses what is not a sound version 2 index without its trailer.
-fn places(body: &[u8], hash: usize) -> std::result::Result<Vec<(u32, u32)>, Refusal> {
+fn places(body: &[u8], hash: usize) -> std::result::Result<Places, Refusal> {
     const CUT: Refusal = Refusal::Damaged("it ends too early");
     if !body.starts_with(b"DIRC") {
         return Err(Refusal::Damaged("it has no index header"));
@@ -204,12 +218,17 @@ fn places(body: &[u8], hash: usize) -> std::result::Result<Vec<(u32, u32)>, Refu
         places.push((start as u32, len as u32));
         start += padded(fixed + len);
     }
-    extensions(body.get(start..).ok_or(CUT)?)?;
-    Ok(places)
+    let trees = extensions(body, start)?;
+    Ok((places, trees))
 }
 
-/// Steps over the extensions; none of them changes what the entries mean, or the index is refused.
-fn extensions(mut rest: &[u8]) -> std::result::Result<(), Refusal> {
+/// Steps over the extensions, and tells where the tree cache is; none of them changes what the entries
+/// mean, or the index is refused.
+fn extensions(body: &[u8], start: usize) -> std::result::Result<Option<Range<usize>>, Refusal> {
+    let mut trees = None;
+    let mut rest = body
+        .get(start..)
+        .ok_or(Refusal::Damaged("it ends too early"))?;
     while !rest.is_empty() {
         let len = be32(rest, 4).ok_or(Refusal::Damaged("an extension is cut"))?;
         if !rest[0].is_ascii_uppercase() {
@@ -218,9 +237,13 @@ fn extensions(mut rest: &[u8]) -> std::result::Result<(), Refusal> {
             ));
         }
         let next = rest[8..].get(len as usize..);
-        rest = next.ok_or(Refusal::Damaged("an extension is cut"))?;
+        let next = next.ok_or(Refusal::Damaged("an extension is cut"))?;
+        if rest.starts_with(b"TREE") {
+            trees = Some(body.len() - rest.len() + 8..body.len() - next.len());
+        }
+        rest = next;
     }
-    Ok(())
+    Ok(trees)
 }
 
 #[cfg(test)]
@@ -264,6 +287,7 @@ mod tests {
         for entry in index.entries() {
             assert_eq!(index.find(entry.path), Some(entry));
         }
+        index.trees();
         Ok(index.len())
     }
 

@@ -21,6 +21,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{ObjectFormat, ObjectId, ObjectKind};
 
+mod beside;
 mod diff;
 mod edit;
 mod lost;
@@ -32,6 +33,7 @@ pub(super) mod testing;
 mod three_way;
 mod walk;
 
+pub use beside::listing_beside;
 pub use diff::{Change, Status, diff, diff_under};
 pub use edit::edit;
 pub use lost::{Lost, lost};

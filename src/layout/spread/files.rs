@@ -21,14 +21,11 @@ use crate::git::index::StatData;
 use crate::git::tree::{EXECUTABLE, Entry, GITLINK, LINK};
 use crate::git::{self, Door, Repository};
 use crate::layout::put::{set_time, time_in, times_of};
-use crate::layout::template::copy;
+use crate::layout::template::{SMALL, copy};
 use crate::layout::{Error, Result};
 
 /// So many files make a batch, all of them open. Elsewhere a process may have few files open.
 pub(super) const BATCH: usize = if cfg!(target_os = "linux") { 16 } else { 4 };
-/// A file of up to so many bytes goes through a buffer in one read and one write; the kernel's own
-/// copying costs more for those.
-const SMALL: usize = 64 << 10;
 
 /// What one thread has of its own.
 pub(super) struct Hand<'w> {
@@ -68,47 +65,72 @@ impl Work<'_> {
     /// Lays out files, each with its folders and its number.
     pub(super) fn files(&self, files: &[(&Pair, usize)], hand: &mut Hand<'_>) -> Result<()> {
         for batch in files.chunks(BATCH) {
-            let mut same = Vec::with_capacity(batch.len());
+            let mut same_ones = Vec::with_capacity(batch.len());
             for &(pair, at) in batch {
                 let (path, entry) = &self.listing.files[at];
                 let path = path.as_bstr();
-                match &pair.old {
-                    Some(old) if entry.mode != GITLINK && !self.anew.contains(path) => {
-                        if entry.mode == LINK {
-                            let stat = copy_link(old, &pair.new, last(path))
-                                .map_err(|error| Error::not_placed(path, self.into, error))?;
-                            hand.done.push((at, stat));
-                        } else {
-                            same.push((pair, old, at));
-                        }
+                let same = entry.mode != GITLINK && !self.anew.contains(path);
+                match self.theirs(pair, path).filter(|_| same) {
+                    Some(old) if entry.mode == LINK => {
+                        let stat = copy_link(old, (&pair.new, last(path)))
+                            .map_err(|error| Error::not_placed(path, self.into, error))?;
+                        hand.done.push((at, stat));
                     }
-                    _ => {
+                    Some(_) => same_ones.push((pair, at)),
+                    None => {
                         let stat = self.write(&pair.new, path, *entry, hand)?;
                         hand.done.push((at, stat));
                     }
                 }
             }
-            self.take(&same, hand)?;
+            self.take(&same_ones, hand)?;
         }
         self.told.step(files.len() as u64);
         Ok(())
     }
 
+    /// Where the template's file of this path is to be looked for: in a folder, by a name. What is the same
+    /// in the template has no link above it there.
+    fn theirs<'p>(&'p self, pair: &'p Pair, path: &'p BStr) -> Option<(&'p OwnedFd, &'p [u8])> {
+        match &pair.old {
+            Some(old) => Some((old, last(path))),
+            None if self.frozen.is_ready() => Some((&self.theirs, path)),
+            None => None,
+        }
+    }
+
     /// Takes files over from the template.
-    fn take(&self, files: &[(&Pair, &OwnedFd, usize)], hand: &mut Hand<'_>) -> Result<()> {
+    fn take(&self, files: &[(&Pair, usize)], hand: &mut Hand<'_>) -> Result<()> {
         let failed = |at: usize, e: io::Error| {
             let path = git::os_str(self.listing.files[at].0.as_bstr());
             Error::io("copy", path, e)
         };
-        let mut taken = Vec::with_capacity(files.len());
         let mut filled = 0;
-        for &(_, old, at) in files {
-            let one = self.look(old, at, (&mut hand.buffer, &mut filled));
-            taken.push(one.map_err(|e| failed(at, e))?);
+        let read = self.read_together(files, (&mut hand.buffer, &mut filled));
+        let mut taken = Vec::with_capacity(files.len());
+        let mut pairs = Vec::with_capacity(files.len());
+        for (&(pair, at), read) in files.iter().zip(read) {
+            let buffer = (&mut hand.buffer, &mut filled);
+            let one = match read {
+                Some(one) => Some(one),
+                None => self.look(pair, at, buffer).map_err(|e| failed(at, e))?,
+            };
+            match one {
+                Some(one) => {
+                    taken.push(one);
+                    pairs.push(pair);
+                }
+                // Somebody has written to it.
+                None => {
+                    let (path, entry) = &self.listing.files[at];
+                    let stat = self.write(&pair.new, path.as_bstr(), *entry, hand)?;
+                    hand.done.push((at, stat));
+                }
+            }
         }
-        let mut made = Vec::with_capacity(files.len());
-        for &(pair, _, at) in files {
-            let (path, entry) = &self.listing.files[at];
+        let mut made = Vec::with_capacity(taken.len());
+        for (pair, one) in pairs.into_iter().zip(&taken) {
+            let (path, entry) = &self.listing.files[one.at];
             made.push(File::from(self.create(
                 &pair.new,
                 path.as_bstr(),
@@ -132,33 +154,73 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Opens a file of the template, and reads it if it is to be copied and small.
+    /// Reads the files whose bytes are in the template's one file: those that follow each other at once.
+    fn read_together(
+        &self,
+        files: &[(&Pair, usize)],
+        (buffer, filled): (&mut Vec<u8>, &mut usize),
+    ) -> Vec<Option<Taken>> {
+        if !self.frozen.is_ready() {
+            return files.iter().map(|_| None).collect();
+        }
+        let places: Vec<_> = files.iter().map(|(_, at)| self.frozen.place(*at)).collect();
+        let mut read = Vec::with_capacity(files.len());
+        for run in places.chunk_by(|a, b| matches!((a, b), (Some(a), Some(b)) if a.1 == b.0)) {
+            let (Some(Some((start, _))), Some(Some((_, end)))) = (run.first(), run.last()) else {
+                read.extend(run.iter().map(|_| None));
+                continue;
+            };
+            let length = (end - start) as usize;
+            let here = room(buffer, filled, length);
+            self.frozen.read(&mut buffer[here.clone()], *start);
+            for (from, to) in run.iter().flatten() {
+                let at = files[read.len()].1;
+                let range =
+                    here.start + (from - start) as usize..here.start + (to - start) as usize;
+                let time = self.frozen.time(at, &buffer[range.clone()]);
+                read.push(time.map(|time| Taken {
+                    at,
+                    content: Content::Read(range),
+                    time,
+                }));
+            }
+        }
+        read
+    }
+
+    /// Opens a file of the template, and reads it if it is to be copied and small; `None` if it is not as it
+    /// was published.
     fn look(
         &self,
-        old: &OwnedFd,
+        pair: &Pair,
         at: usize,
         (buffer, filled): (&mut Vec<u8>, &mut usize),
-    ) -> io::Result<Taken> {
-        let name = last(self.listing.files[at].0.as_bstr());
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let from = openat(old, name, flags, Mode::empty())?;
+    ) -> io::Result<Option<Taken>> {
+        let path = self.listing.files[at].0.as_bstr();
+        let Some((old, name)) = self.theirs(pair, path) else {
+            return Ok(None);
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let from = match openat(old, name, flags, Mode::empty()) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            from => File::from(from?),
+        };
         let was = fstat(&from)?;
+        if !self.frozen.is(at, &was) {
+            return Ok(None);
+        }
         let time = time_in(&was);
         let size = usize::try_from(was.st_size).unwrap_or(usize::MAX);
         let small = size == 0 || self.by == By::Copying && size <= SMALL;
         let content = if small {
-            let range = *filled..*filled + size;
-            if buffer.len() < range.end {
-                buffer.resize(range.end, 0);
-            }
-            // It was that long when it was published.
-            io::Read::read_exact(&mut File::from(from), &mut buffer[range.clone()])?;
-            *filled = range.end;
+            let range = room(buffer, filled, size);
+            io::Read::read_exact(&mut &from, &mut buffer[range.clone()])?;
+            self.frozen.keep(at, &was, &buffer[range.clone()]);
             Content::Read(range)
         } else {
-            Content::In(File::from(from))
+            Content::In(from)
         };
-        Ok(Taken { at, content, time })
+        Ok(Some(Taken { at, content, time }))
     }
 
     /// Gives an empty file what one of the template holds.
@@ -226,10 +288,23 @@ impl Work<'_> {
     }
 }
 
-fn copy_link(old: &OwnedFd, new: &OwnedFd, name: &[u8]) -> Result<StatData, Errno> {
+/// Room for so many bytes more in a buffer.
+fn room(buffer: &mut Vec<u8>, filled: &mut usize, size: usize) -> Range<usize> {
+    let range = *filled..*filled + size;
+    if buffer.len() < range.end {
+        buffer.resize(range.end, 0);
+    }
+    *filled = range.end;
+    range
+}
+
+fn copy_link(
+    (old, path): (&OwnedFd, &[u8]),
+    (new, name): (&OwnedFd, &[u8]),
+) -> Result<StatData, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let was = statat(old, name, flags)?;
-    symlinkat(readlinkat(old, name, Vec::new())?, new, name)?;
+    let was = statat(old, path, flags)?;
+    symlinkat(readlinkat(old, path, Vec::new())?, new, name)?;
     utimensat(new, name, &times_of(time_in(&was)), flags)?;
     Ok(StatData::from(&statat(new, name, flags)?))
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::Template;
-use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
-use crate::git::tree::{Change, Entry, listing};
+use crate::git::index::{self, IndexEntry, IndexFile, StatData, TreeCache, write_index};
+use crate::git::tree::{self, Change, Directory, Entry, Listing};
 use crate::git::{ObjectId, Repository};
 use crate::layout::{Error, Result};
 
@@ -73,9 +73,61 @@ pub fn lay_index(
     }));
     entries.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut trees = TreeCache::new();
-    for directory in listing(&repository.objects()?, revision)?.directories {
+    for directory in tree::listing(&repository.objects()?, revision)?.directories {
         trees.record(directory.path, directory.id);
     }
     write_index(to, repository.format(), &entries, Some(&trees))?;
     Ok(())
+}
+
+/// The listing of the tree that an index is of; `None` where its tree cache does not tell all of it.
+pub(super) fn listing(index: &IndexFile) -> Option<Listing> {
+    let directories: Vec<Directory> = index
+        .trees()?
+        .into_iter()
+        .map(|one| Directory {
+            path: one.path,
+            id: one.id,
+            entries: one.entries,
+            folders: one.subtrees,
+        })
+        .collect();
+    let entry = |one: index::Entry<'_>| Entry {
+        mode: one.mode,
+        id: one.id,
+    };
+    let files = index.entries().map(|one| (one.path.to_owned(), entry(one)));
+    let files: Vec<_> = files.collect();
+    fit(&files, &directories).then_some(Listing { files, directories })
+}
+
+/// Whether each file's folder is there, and each folder holds as many files as it says.
+fn fit(files: &[(BString, Entry)], directories: &[Directory]) -> bool {
+    let numbers: HashMap<&BStr, usize> = directories
+        .iter()
+        .enumerate()
+        .map(|(at, one)| (one.path.as_bstr(), at))
+        .collect();
+    let above = |path: &[u8]| {
+        let folder = path
+            .rsplit_once_str("/")
+            .map_or(&b""[..], |(folder, _)| folder);
+        numbers.get(folder.as_bstr()).copied()
+    };
+    let mut counts = vec![0; directories.len()];
+    for (path, _) in files {
+        match above(path) {
+            Some(folder) => counts[folder] += 1,
+            None => return false,
+        }
+    }
+    // Each folder comes before those below it.
+    for at in (1..directories.len()).rev() {
+        match above(&directories[at].path) {
+            Some(folder) if folder < at => counts[folder] += counts[at],
+            _ => return false,
+        }
+    }
+    let said = directories.iter().map(|one| one.entries);
+    numbers.len() == directories.len() && said.eq(counts)
 }

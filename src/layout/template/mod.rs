@@ -4,10 +4,12 @@
 //! `<common-dir>/relo/templates/<tree>/` holds `files/`, the layout; `index`, with the stat data of
 //! these very files; and `meta.json`. It is made once, under a lock of its own, and never written
 //! after it has been published, so that any number of overlays may stand on it. Like everything in
-//! `relo/` it is a cache: it is not flushed, and looked at again after a restart of the machine.
+//! `relo/` it is a cache: it is not flushed, and looked at again after a restart of the machine. The
+//! first that copies it adds [the bytes](bytes) of its small files in one file, for the next.
 //!
 //! Beside it lie [warm layers](warm): the build output of the user's checkout.
 
+mod bytes;
 mod copy;
 mod index;
 mod make;
@@ -19,6 +21,7 @@ mod twin;
 mod users;
 pub mod warm;
 
+pub(in crate::layout) use bytes::{Frozen, SMALL};
 pub(in crate::layout) use copy::{copy, in_parallel};
 pub use index::{Written, lay_index};
 pub use origin::{warm_from_agent, warm_from_tree};
@@ -39,7 +42,7 @@ use super::Result;
 use super::directory::replace;
 use super::probes::boot_id;
 use crate::git::index::{IndexFile, StatData};
-use crate::git::tree::{Change, diff_under};
+use crate::git::tree::{Change, Listing, diff_under};
 use crate::git::{Lock, ObjectFormat, ObjectId, Repository};
 
 /// The format of `meta.json` that this version writes and the only one it reads.
@@ -106,6 +109,12 @@ impl Template {
     /// [`Error::Index`](super::Error::Index) when it is damaged.
     pub fn index(&self, format: ObjectFormat) -> Result<IndexFile> {
         Ok(IndexFile::open(&self.index_path(), format)?)
+    }
+
+    /// The listing of its tree, as far as its index tells it: no object is read.
+    pub(super) fn listing(&self, index: &IndexFile) -> Option<Listing> {
+        let listing = index::listing(index)?;
+        (listing.directories.first()?.id == self.tree).then_some(listing)
     }
 
     /// How many files it has.

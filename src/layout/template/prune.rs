@@ -1,5 +1,8 @@
 //! Which templates there are, and which of them go.
 
+use std::fs;
+
+use super::bytes::BYTES;
 use super::{read_meta, shelf};
 use crate::git::Repository;
 use crate::layout::Result;
@@ -11,7 +14,7 @@ pub struct Info {
     pub name: String,
     /// How many files it has.
     pub files: usize,
-    /// Their bytes.
+    /// Their bytes, and those that are there [once more](super::bytes).
     pub bytes: u64,
     /// When it was last used: seconds since 1970.
     pub last_used: u64,
@@ -47,10 +50,11 @@ pub fn list(repository: &Repository) -> Result<Vec<Info>> {
         let Some(meta) = read_meta(&shelf.folder(&name)) else {
             continue;
         };
+        let again = fs::metadata(shelf.folder(&name).join(BYTES)).map_or(0, |file| file.len());
         found.push(Info {
             last_used: shelf.last_used(&name),
             files: meta.files,
-            bytes: meta.bytes,
+            bytes: meta.bytes + again,
             name,
         });
     }

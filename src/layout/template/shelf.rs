@@ -150,6 +150,11 @@ impl Shelf {
         since.map_or(0, |since| since.as_secs())
     }
 
+    /// What whoever makes the one file of a folder's bytes holds.
+    pub(super) fn bytes_lock(&self, name: &str) -> PathBuf {
+        self.locks.join(format!("{name}.bytes"))
+    }
+
     /// Where to note in which start of the machine a folder was last looked over.
     pub(super) fn mark(&self, name: &str) -> PathBuf {
         self.locks.join(format!("{name}.boot"))

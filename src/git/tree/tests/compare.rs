@@ -132,6 +132,29 @@ fn listings_are_those_of_git() {
 }
 
 #[test]
+fn a_listing_beside_another_is_the_same_and_opens_only_what_differs() {
+    let mut store = Store::new(ObjectFormat::Sha1);
+    let mut random = Random::new(4);
+    for _ in 0..60 {
+        let mut flat = store.random_flat(&mut random, 40);
+        let near = store.build(&flat);
+        store.mutate(&mut random, &mut flat);
+        let root = store.build(&flat);
+        let near = listing(&store, near).unwrap();
+        let expected = listing(&store, root).unwrap();
+        let before = store.reads.get();
+        let made = listing_beside(&store, root, near.clone()).unwrap();
+        let opened = store.reads.get() - before;
+        let known = |one: &&Directory| {
+            let same = |other: &Directory| (&other.path, other.id) == (&one.path, one.id);
+            !near.directories.iter().any(same)
+        };
+        let differ = expected.directories.iter().filter(known).count();
+        assert_eq!((made, opened), (expected, differ));
+    }
+}
+
+#[test]
 fn a_walk_starts_prunes_and_stops_where_it_is_told() {
     let mut store = Store::new(ObjectFormat::Sha1);
     let file = Entry {
