@@ -29,7 +29,7 @@ use super::put::Users;
 use super::queue::{Queue, threads};
 use super::template::{Frozen, Template};
 use super::{Error, Result, Stats};
-use crate::git::index::{IndexEntry, StatData, TreeCache, write_index};
+use crate::git::index::{IndexEntry, StatData, TreeCache, write_index, write_index_like};
 use crate::git::tree::{Change, GITLINK, LINK, Listing, listing, listing_beside};
 use crate::git::{self, Door, ObjectId, Repository};
 use crate::model;
@@ -70,7 +70,9 @@ impl Plan<'_> {
         let format = self.repository.format();
         let objects = self.repository.objects()?;
         let theirs = self.template.index(format)?;
-        let listing = match self.template.listing(&theirs) {
+        let near = self.template.listing(&theirs);
+        let is_same = near.is_some() && self.tree == self.template.tree();
+        let listing = match near {
             Some(near) => listing_beside(&objects, self.tree, near)?,
             None => listing(&objects, self.tree)?,
         };
@@ -81,16 +83,20 @@ impl Plan<'_> {
         let written = Work::new(self, &listing, &frozen, into, &told)?.run()?;
         drop(told);
         frozen.finish();
-        let mut trees = TreeCache::new();
-        for directory in &listing.directories {
-            trees.record(directory.path.clone(), directory.id);
-        }
         let links = listing.files.iter().filter(|(_, e)| e.mode == GITLINK);
         let stats = Stats {
             files: (listing.files.len() - links.count()) as u64,
             bytes: written.iter().map(|stat| u64::from(stat.size)).sum(),
             threads: threads(),
         };
+        if is_same {
+            write_index_like(index, &theirs, &written)?;
+            return Ok(stats);
+        }
+        let mut trees = TreeCache::new();
+        for directory in &listing.directories {
+            trees.record(directory.path.clone(), directory.id);
+        }
         let entries: Vec<IndexEntry> = listing
             .files
             .into_iter()

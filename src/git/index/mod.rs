@@ -33,7 +33,7 @@ pub use cache_tree::{CachedTree, TreeCache};
 pub use names::{AttributesFile, IndexStamp, TrackedNames};
 pub use read::{Entry, IndexFile};
 pub use stat::StatData;
-pub use write::{IndexEntry, write_index, write_sparse_index};
+pub use write::{IndexEntry, write_index, write_index_like, write_sparse_index};
 
 use bstr::BString;
 use std::io;

@@ -3,12 +3,12 @@
 //! The file is checked once, whole, when it is opened; entries are decoded when they are asked for.
 
 use super::cache_tree::{self, CachedTree};
-use super::write::{NAME_MASK, STAT_LEN, padded};
+use super::write::{NAME_MASK, STAT_LEN, padded, words_of};
 use super::{Error, Result, StatData};
 use crate::git::checksum::be32;
 use crate::git::checksum::{checksum, hash_len};
 use crate::git::{ObjectFormat, ObjectId};
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -132,6 +132,27 @@ impl IndexFile {
     /// cache does not tell the tree of each, or makes no sense.
     pub fn trees(&self) -> Option<Vec<CachedTree>> {
         cache_tree::parse(&self.bytes[self.trees.clone()?], self.hash, self.len())
+    }
+
+    /// The bytes of this index with other stat data.
+    pub(super) fn with_stats(&self, stats: &[StatData]) -> Result<Vec<u8>> {
+        if stats.len() != self.len() {
+            return Err(Error::Order(BString::default()));
+        }
+        let mut bytes = self.bytes.clone();
+        for (place, stat) in self.places.iter().zip(stats) {
+            let words = words_of(stat, self.entry(*place).mode);
+            let start = place.0 as usize;
+            bytes[start..start + STAT_LEN].copy_from_slice(&words);
+        }
+        let end = bytes.len() - self.hash;
+        let format = match self.hash {
+            20 => ObjectFormat::Sha1,
+            _ => ObjectFormat::Sha256,
+        };
+        let trailer = checksum(format, &bytes[..end]);
+        bytes[end..].copy_from_slice(&trailer);
+        Ok(bytes)
     }
 
     /// Whether a file with these stat data may have changed since without showing it.

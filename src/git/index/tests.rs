@@ -214,6 +214,28 @@ fn what_is_written_reads_back() {
 }
 
 #[test]
+fn an_index_with_other_stat_data_is_the_one_that_would_be_written() {
+    for format in FORMATS {
+        let (repo, mut entries) = committed(format);
+        let mut trees = TreeCache::new();
+        trees.record("", entries[0].id);
+        let at = |name: &str| repo.top().join(name);
+        write_index(&at("one"), format, &entries, Some(&trees)).unwrap();
+        for (n, entry) in entries.iter_mut().enumerate() {
+            entry.stat.ino = n as u32;
+            entry.stat.mtime = (n as u32, 5);
+        }
+        write_index(&at("two"), format, &entries, Some(&trees)).unwrap();
+        let one = IndexFile::open(&at("one"), format).unwrap();
+        let stats: Vec<StatData> = entries.iter().map(|entry| entry.stat).collect();
+        write_index_like(&at("like"), &one, &stats).unwrap();
+        let [two, like] = ["two", "like"].map(|name| std::fs::read(at(name)).unwrap());
+        assert_eq!(two, like);
+        assert!(write_index_like(&at("like"), &one, &stats[1..]).is_err());
+    }
+}
+
+#[test]
 fn git_reads_what_we_write_of_paths_without_files_and_we_what_git_writes() {
     for format in FORMATS {
         let repo = Scratch::new(format);

@@ -1,6 +1,6 @@
 //! Writing an index: whole, beside its place, then renamed into it.
 
-use super::{Error, Result, StatData, TreeCache};
+use super::{Error, IndexFile, Result, StatData, TreeCache};
 use crate::git::checksum::{checksum, hash_len};
 use crate::git::{ObjectFormat, ObjectId};
 use bstr::{BStr, BString, ByteSlice};
@@ -67,6 +67,15 @@ pub fn write_sparse_index(
     skips: &dyn Fn(&BStr) -> bool,
 ) -> Result<()> {
     put(path, &serialize(format, entries, trees, skips)?)
+}
+
+/// Writes the index of a directory that holds what that of `same` holds, to `path`: the entries and the
+/// tree cache are the same, the stat data are `stats`, in the order of the entries.
+///
+/// # Errors
+/// As [`write_index`]. More or fewer stat data than entries are out of order.
+pub fn write_index_like(path: &Path, same: &IndexFile, stats: &[StatData]) -> Result<()> {
+    put(path, &same.with_stats(stats)?)
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -143,21 +152,7 @@ fn push_entry(
         });
     }
     let start = out.len();
-    let stat = &entry.stat;
-    for word in [
-        stat.ctime.0,
-        stat.ctime.1,
-        stat.mtime.0,
-        stat.mtime.1,
-        stat.dev,
-        stat.ino,
-        entry.mode,
-        stat.uid,
-        stat.gid,
-        stat.size,
-    ] {
-        out.extend_from_slice(&word.to_be_bytes());
-    }
+    out.extend_from_slice(&words_of(&entry.stat, entry.mode));
     out.extend_from_slice(entry.id.as_bytes());
     let flags = entry.path.len().min(usize::from(NAME_MASK)) as u16;
     if skip {
@@ -169,6 +164,27 @@ fn push_entry(
     out.extend_from_slice(&entry.path);
     out.resize(start + padded(out.len() - start), 0);
     Ok(())
+}
+
+/// The part of an entry before the id.
+pub(super) fn words_of(stat: &StatData, mode: u32) -> [u8; STAT_LEN] {
+    let words = [
+        stat.ctime.0,
+        stat.ctime.1,
+        stat.mtime.0,
+        stat.mtime.1,
+        stat.dev,
+        stat.ino,
+        mode,
+        stat.uid,
+        stat.gid,
+        stat.size,
+    ];
+    let mut bytes = [0; STAT_LEN];
+    for (at, word) in bytes.chunks_exact_mut(4).zip(words) {
+        at.copy_from_slice(&word.to_be_bytes());
+    }
+    bytes
 }
 
 /// Why the entry cannot stand in an index.
