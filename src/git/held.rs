@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorClass, ErrorCode};
 
 use super::marks::Mark;
-use super::refs::Glance;
+use super::refs::Seen;
 use super::{Expect, ObjectId, RefUpdate, Refs};
 
 /// The step that failed, by its place in the list, and why.
@@ -84,10 +84,10 @@ fn made<T>(path: PathBuf, make: impl Fn(&Path) -> io::Result<T>) -> Result<(Held
 impl Refs<'_> {
     /// What a ref holds, if that is what is expected of it. The caller holds its lock.
     pub(super) fn check(&self, update: &RefUpdate) -> Result<Option<ObjectId>, git2::Error> {
-        let found = match self.glance(&update.name) {
-            Glance::Id(id) => Some(id),
-            Glance::Absent => None,
-            Glance::Unclear => match self.repository().raw().refname_to_id(&update.name) {
+        let found = match self.look(&update.name) {
+            Seen::Id(id) => Some(id),
+            Seen::Absent => None,
+            Seen::Odd => match self.repository().raw().refname_to_id(&update.name) {
                 Ok(id) => Some(id),
                 Err(e) if e.code() == ErrorCode::NotFound => None,
                 Err(e) => return Err(e),

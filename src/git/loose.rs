@@ -57,13 +57,11 @@ impl Refs<'_> {
     pub fn files(&self, prefix: &str) -> Result<Vec<LooseRef>> {
         let mut found = Vec::new();
         if !self.repository().is_reftable() {
-            let root = self.repository().common_dir();
-            walk(
-                self.repository(),
-                root,
-                prefix.trim_end_matches('/'),
-                &mut found,
-            )?;
+            let repository = self.repository();
+            let below = prefix.trim_end_matches('/');
+            walk(repository.common_dir(), below, &mut |name, path| {
+                found.extend(one(repository, name, path));
+            })?;
             found.sort_by(|a, b| a.name.cmp(&b.name));
         }
         Ok(found)
@@ -161,12 +159,8 @@ impl Refs<'_> {
     }
 }
 
-fn walk(
-    repository: &Repository,
-    root: &Path,
-    below: &str,
-    found: &mut Vec<LooseRef>,
-) -> Result<()> {
+/// Goes through the files below a folder of refs, each with its full name.
+pub(super) fn walk(root: &Path, below: &str, each: &mut dyn FnMut(BString, PathBuf)) -> Result<()> {
     let folder = root.join(below);
     let listing = match fs::read_dir(&folder) {
         Ok(listing) => listing,
@@ -199,7 +193,7 @@ fn walk(
                         Err(error) => return Err(Error::io("list", path, error)),
                     }
                 }
-                Ok(_) => found.extend(one(repository, name, path)),
+                Ok(_) => each(name, path),
                 Err(_) => {}
             }
         }

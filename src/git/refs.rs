@@ -18,8 +18,8 @@ use super::marks::{self, Mark};
 use super::publish::Publish;
 use super::{Error, ObjectId, RefBackend, Repository, Result, fault};
 
-pub(super) use read::Glance;
 pub use read::PackedStamp;
+pub(super) use read::{PackedList, Seen};
 
 /// What must stand at a ref for an update to go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

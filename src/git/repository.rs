@@ -1,6 +1,6 @@
 //! The repository a command works on: where its parts are, and how its refs and objects are served.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::index::IndexStamp;
 use super::publish::PutOff;
+use super::refs::PackedList;
 use super::{Config, Environment, Error, GitCommand, ObjectFormat, ObjectId, Refs, Result};
 use crate::disk::Volume;
 use crate::model::{Progress, Silent};
@@ -43,6 +44,8 @@ pub struct Repository {
     /// The state of the user's index that was last asked for attribute files, and whether it is known
     /// to hold none.
     pub(super) index_without_attributes: Cell<Option<(IndexStamp, bool)>>,
+    /// The packed refs, as they were last read.
+    pub(super) packed_refs: RefCell<PackedList>,
     progress: OnceCell<Arc<dyn Progress>>,
     /// What publishes leave to be flushed by a later one.
     pub(super) put_off: PutOff,

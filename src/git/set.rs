@@ -143,22 +143,16 @@ impl Refs<'_> {
                 message,
             ))
         };
-        let raw = self.repository().raw();
-        // The folders that its lock stands in are no refs of their own; only packed ones could be in the way.
-        let packed = self.has_packed();
-        for (end, _) in name.match_indices('/').skip(1).filter(|_| packed) {
-            match raw.refname_to_id(&name[..end]) {
-                Ok(_) => return collides(),
-                Err(error) if error.code() == ErrorCode::NotFound => {}
-                Err(error) => return Err(error),
+        // A folder as far as files go: the lock is in it.
+        for (end, _) in name.match_indices('/').skip(1) {
+            if self.is_packed(&name[..end]).map_err(unread)? {
+                return collides();
             }
         }
-        if self.is_bare_of(name) {
-            return Ok(());
-        }
-        match raw.references_glob(&format!("{name}/*"))?.next() {
-            Some(_) => collides(),
-            None => Ok(()),
+        let below = self.list(&format!("{name}/")).map_err(unread)?;
+        match below.is_empty() {
+            true => Ok(()),
+            false => collides(),
         }
     }
 
@@ -237,6 +231,10 @@ impl Refs<'_> {
         let target = head.strip_prefix(b"ref:").map(<[u8]>::trim_ascii);
         target == Some(name.as_bytes())
     }
+}
+
+fn unread(error: Error) -> git2::Error {
+    raised(ErrorCode::GenericError, &error.to_string())
 }
 
 fn is_off(word: &str) -> bool {

@@ -1,31 +1,48 @@
-//! Refs read and listed.
+//! Refs of the files back end, read as git reads them: a ref's own file, or else its line in the packed list.
 //!
-//! A ref that all worktrees share is looked up where git looks first, in its own file. That file, or the
-//! absence of both it and a list of packed refs, answers by itself; everything else is libgit2's to read.
+//! libgit2 looks at each file twice, at the packed list for each ref that has no file, and lists by reading
+//! everything twice over. Here a ref costs the reading of its file, and one that is absent two looks. In this
+//! order no ref is missed that `pack-refs` moves to the packed list meanwhile: its line is there before its
+//! file goes. What is not plainly an id (a symbolic ref, damage) is left to libgit2.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{self, Read};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
 
-use bstr::ByteSlice;
+use bstr::{BStr, ByteSlice};
 use git2::ErrorCode;
 
 use super::{Refs, failed};
-use crate::git::{Error, ObjectId, RefBackend, Result, hex_len};
+use crate::git::loose::walk;
+use crate::git::{Error, ObjectFormat, ObjectId, RefBackend, Result, hex_len};
 
 /// One state of the list of packed refs, by the stat data of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedStamp(Option<(u64, u64, i64, i64)>);
 
-/// What the files of a ref say at a glance.
-pub(in crate::git) enum Glance {
-    /// It holds this.
+impl PackedStamp {
+    /// `None` is a list that is not there.
+    fn of(meta: Option<&fs::Metadata>) -> Self {
+        PackedStamp(meta.map(|m| (m.ino(), m.size(), m.mtime(), m.mtime_nsec())))
+    }
+}
+
+/// What is found of a ref.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::git) enum Seen {
+    /// It holds this id.
     Id(ObjectId),
     /// There is no such ref.
     Absent,
-    /// More than a glance is needed.
-    Unclear,
+    /// There is something that only libgit2 can tell.
+    Odd,
 }
+
+/// The packed refs as they were read, and the state of their file then.
+#[derive(Debug, Default)]
+pub(in crate::git) struct PackedList(Option<(PackedStamp, Rc<[u8]>)>);
 
 impl Refs<'_> {
     /// The id that a ref holds, if there is such a ref.
@@ -36,10 +53,10 @@ impl Refs<'_> {
         if self.repository.ref_backend() == RefBackend::Git {
             return Ok(self.listed_by_git(name)?.remove(name));
         }
-        match self.glance(name) {
-            Glance::Id(id) => return Ok(Some(id)),
-            Glance::Absent => return Ok(None),
-            Glance::Unclear => {}
+        match self.look(name) {
+            Seen::Id(id) => return Ok(Some(id)),
+            Seen::Absent => return Ok(None),
+            Seen::Odd => {}
         }
         // While `pack-refs` moves a ref from its file to the packed list, libgit2 may see it in
         // neither: absence is believed only when it is seen twice.
@@ -53,44 +70,6 @@ impl Refs<'_> {
         Ok(None)
     }
 
-    /// Looks at the files of a ref and no further.
-    ///
-    /// Who packs a ref writes the list before the file goes, so that the list, looked at after the file was
-    /// found missing, has the ref; where there is no list, there is no ref.
-    pub(in crate::git) fn glance(&self, name: &str) -> Glance {
-        let shared = ["refs/heads/", "refs/relo"];
-        if !shared.iter().any(|prefix| name.starts_with(prefix)) {
-            return Glance::Unclear;
-        }
-        // One byte more than the longest form, so that what is longer is not taken for it.
-        let mut text = [0; 66];
-        let read = fs::File::open(self.path_of(name)).and_then(|mut file| file.read(&mut text));
-        match read {
-            Ok(length) => match self.plain_id(&text[..length]) {
-                Some(id) => Glance::Id(id),
-                None => Glance::Unclear,
-            },
-            Err(error) if means_none(&error) && !self.has_packed() => Glance::Absent,
-            Err(_) => Glance::Unclear,
-        }
-    }
-
-    /// The id that a ref file's content plainly is.
-    fn plain_id(&self, text: &[u8]) -> Option<ObjectId> {
-        let line = text.strip_suffix(b"\n")?;
-        let format = self.repository.format();
-        if line.len() != hex_len(format) {
-            return None;
-        }
-        ObjectId::from_str_ext(std::str::from_utf8(line).ok()?, format).ok()
-    }
-
-    /// Whether there is a list of packed refs.
-    pub(in crate::git) fn has_packed(&self) -> bool {
-        !matches!(fs::metadata(self.path_of("packed-refs")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound)
-    }
-
     /// Whether a ref that was found absent is absent still: it is no loose ref, and the packed ones
     /// are those of `then`. A look at two files' stat data; false where it cannot tell.
     pub fn still_absent(&self, name: &str, then: &PackedStamp) -> bool {
@@ -100,46 +79,23 @@ impl Refs<'_> {
 
     /// Which list of packed refs there is now; `None` where refs are not files.
     pub fn packed_stamp(&self) -> Option<PackedStamp> {
-        use std::os::unix::fs::MetadataExt;
         if self.repository.ref_backend() != RefBackend::InProcess {
             return None;
         }
         let meta = fs::metadata(self.path_of("packed-refs")).ok();
-        Some(PackedStamp(
-            meta.map(|m| (m.ino(), m.size(), m.mtime(), m.mtime_nsec())),
-        ))
+        Some(PackedStamp::of(meta.as_ref()))
     }
 
     /// All refs below `prefix` (which ends in a slash), by name.
     ///
     /// # Errors
-    /// [`Error::Library`] or [`Error::Git`] when the store cannot be read. A single damaged ref is
+    /// [`Error::Io`] or [`Error::Git`] when the store cannot be read. A single damaged ref is
     /// left out, as git itself leaves it out of a listing.
     pub fn list(&self, prefix: &str) -> Result<BTreeMap<String, ObjectId>> {
-        if self.repository.ref_backend() == RefBackend::Git {
-            return self.listed_by_git(prefix);
+        match self.repository.ref_backend() {
+            RefBackend::Git => self.listed_by_git(prefix),
+            RefBackend::InProcess => self.listed(prefix),
         }
-        let mut found = BTreeMap::new();
-        if self.is_bare_of(prefix) {
-            return Ok(found);
-        }
-        for reference in self
-            .repository
-            .raw()
-            .references_glob(&format!("{prefix}*"))?
-        {
-            let reference = reference?;
-            if let (Ok(name), Some(id)) = (reference.name(), reference.target()) {
-                found.insert(name.to_owned(), id);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Whether there is plainly no ref below `prefix`: no folder, and no list of packed refs.
-    pub(in crate::git) fn is_bare_of(&self, prefix: &str) -> bool {
-        let folder = fs::metadata(self.path_of(prefix.trim_end_matches('/')));
-        folder.is_err_and(|error| means_none(&error)) && !self.has_packed()
     }
 
     /// The names next below `prefix` (which ends in a slash), of refs and of folders of refs. A folder whose
@@ -166,30 +122,177 @@ impl Refs<'_> {
                     found.extend(entry.file_name().into_string().ok());
                 }
             }
-            Err(error) if means_none(&error) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(Error::io("list", &folder, error)),
         }
         // After the files: who packs a ref writes the list before the file goes.
-        let list = self.path_of("packed-refs");
-        match fs::read(&list) {
-            Ok(text) => {
-                let start = format!(" {prefix}");
-                for at in text.find_iter(&start) {
-                    let rest = &text[at + start.len()..];
-                    found.extend(rest.lines().next().and_then(next));
-                }
-            }
-            Err(error) if means_none(&error) => {}
-            Err(error) => return Err(Error::io("read", &list, error)),
+        for (_, name) in lines_below(&self.packed()?, prefix, self.digits()) {
+            found.extend(next(&name[prefix.len()..]));
         }
         Ok(found)
     }
 }
 
-/// Whether a path that failed like this stands for no ref: it is not there, or it is a folder.
-fn means_none(error: &io::Error) -> bool {
-    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory | IsADirectory)
+impl Refs<'_> {
+    /// What a ref holds, as far as it is plain.
+    pub(in crate::git) fn look(&self, name: &str) -> Seen {
+        if !is_shared(name) {
+            return Seen::Odd;
+        }
+        match self.own_file(name) {
+            Seen::Absent => match self.packed() {
+                Ok(packed) => in_packed(&packed, name, self.digits()),
+                Err(_) => Seen::Odd,
+            },
+            seen => seen,
+        }
+    }
+
+    /// Whether a ref has a line in the packed list.
+    pub(in crate::git) fn is_packed(&self, name: &str) -> Result<bool> {
+        Ok(in_packed(&*self.packed()?, name, self.digits()) != Seen::Absent)
+    }
+
+    /// All refs below a prefix.
+    pub(super) fn listed(&self, prefix: &str) -> Result<BTreeMap<String, ObjectId>> {
+        let mut found = BTreeMap::new();
+        let below = prefix.trim_end_matches('/');
+        walk(self.repository.common_dir(), below, &mut |name, _| {
+            let last = &name[name.rfind_byte(b'/').map_or(0, |slash| slash + 1)..];
+            if last.starts_with(b".") || last.ends_with(b".lock") {
+                return;
+            }
+            if let Ok(name) = name.to_str() {
+                let id = match self.own_file(name) {
+                    Seen::Id(id) => Some(id),
+                    // Gone since it was listed: perhaps to the packed list.
+                    Seen::Absent => return,
+                    Seen::Odd => None,
+                };
+                found.insert(name.to_owned(), id);
+            }
+        })?;
+        let digits = self.digits();
+        for (id, name) in lines_below(&self.packed()?, prefix, digits) {
+            if let Ok(name) = name.to_str()
+                && !found.contains_key(name)
+            {
+                found.insert(name.to_owned(), parsed(id));
+            }
+        }
+        let plain = |(name, id): (String, Option<ObjectId>)| match id {
+            Some(id) => Some((name, id)),
+            None => {
+                let odd = self.repository.raw().find_reference(&name).ok()?;
+                Some((name, odd.target()?))
+            }
+        };
+        Ok(found.into_iter().filter_map(plain).collect())
+    }
+
+    /// What the file of a ref holds.
+    fn own_file(&self, name: &str) -> Seen {
+        // One byte more than the longest form, so that what is longer is not taken for it.
+        let mut text = [0; 66];
+        let read = File::open(self.path_of(name)).and_then(|mut file| file.read(&mut text));
+        let length = match read {
+            Ok(length) => length,
+            Err(error) => {
+                return match error.kind() {
+                    // The folder of other refs is none.
+                    ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+                        Seen::Absent
+                    }
+                    _ => Seen::Odd,
+                };
+            }
+        };
+        let id = text[..length]
+            .strip_suffix(b"\n")
+            .filter(|line| line.len() == self.digits())
+            .and_then(parsed);
+        id.map_or(Seen::Odd, Seen::Id)
+    }
+
+    /// The packed list, read again where its file is another one now.
+    fn packed(&self) -> Result<Rc<[u8]>> {
+        let path = self.path_of("packed-refs");
+        let failed = |error| Error::io("read", &path, error);
+        let absent = || (PackedStamp::of(None), Rc::from([]));
+        let mut known = self.repository.packed_refs.borrow_mut();
+        let now = match fs::metadata(&path) {
+            Ok(meta) => PackedStamp::of(Some(&meta)),
+            Err(error) if error.kind() == ErrorKind::NotFound => PackedStamp::of(None),
+            Err(error) => return Err(failed(error)),
+        };
+        if let Some((then, text)) = &known.0
+            && *then == now
+        {
+            return Ok(text.clone());
+        }
+        let read = match File::open(&path) {
+            Ok(mut file) => {
+                let meta = file.metadata().map_err(failed)?;
+                let mut text = Vec::new();
+                file.read_to_end(&mut text).map_err(failed)?;
+                (PackedStamp::of(Some(&meta)), Rc::from(text))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => absent(),
+            Err(error) => return Err(failed(error)),
+        };
+        Ok(known.0.insert(read).1.clone())
+    }
+
+    fn digits(&self) -> usize {
+        hex_len(self.repository.format())
+    }
+}
+
+/// Whether a ref is one and the same in all worktrees, and so a file in the folder they share.
+fn is_shared(name: &str) -> bool {
+    let own = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
+    name.starts_with("refs/") && !own.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// An id in hex, in either hash.
+fn parsed(hex: &[u8]) -> Option<ObjectId> {
+    let format = match hex.len() {
+        64 => ObjectFormat::Sha256,
+        _ => ObjectFormat::Sha1,
+    };
+    ObjectId::from_str_ext(hex.to_str().ok()?, format).ok()
+}
+
+/// What the packed list says of a ref.
+fn in_packed(packed: &[u8], name: &str, digits: usize) -> Seen {
+    let mut lines = lines_below(packed, name, digits);
+    match lines.find(|(_, found)| *found == name) {
+        None => Seen::Absent,
+        Some((id, _)) => parsed(id).map_or(Seen::Odd, Seen::Id),
+    }
+}
+
+/// The lines of the packed list that say `<id> <name>` of a name with this beginning.
+fn lines_below<'p>(
+    packed: &'p [u8],
+    prefix: &str,
+    digits: usize,
+) -> impl Iterator<Item = (&'p [u8], &'p BStr)> {
+    let wanted = format!(" {prefix}").into_bytes();
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let space = from + packed[from..].find(&wanted)?;
+            let end = space + packed[space..].find_byte(b'\n')?;
+            from = end;
+            let start = packed[..space].rfind_byte(b'\n').map_or(0, |at| at + 1);
+            // Elsewhere in a line it is no name.
+            if space - start == digits {
+                return Some((&packed[start..space], packed[space + 1..end].as_bstr()));
+            }
+        }
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! libgit2 does the search; what it sees otherwise than git is put right here. Whose repository it may
 //! be, git decides: it knows protected settings from the command line and a named git dir.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 
 use super::{RefBackend, Repository};
@@ -137,6 +137,7 @@ impl Repository {
             reftable,
             partial: OnceCell::new(),
             index_without_attributes: Cell::new(None),
+            packed_refs: RefCell::default(),
             progress: OnceCell::new(),
             put_off: PutOff::default(),
             volume: OnceCell::new(),

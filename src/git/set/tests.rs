@@ -162,3 +162,30 @@ fn a_ref_that_holds_what_another_does_shares_its_file_until_one_moves() {
     assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
     assert!(lock.exists());
 }
+
+#[test]
+fn a_name_that_is_a_folder_to_another_is_refused_as_git_refuses_it() {
+    let scratch = Scratch::new(ObjectFormat::Sha1);
+    let (one, _) = two_commits(&scratch);
+    let name = |rest: &str| format!("refs/relo/changes/{rest}");
+    scratch.git(&["update-ref", &name("file"), &one.to_string()]);
+    scratch.git(&["update-ref", &name("folder/below"), &one.to_string()]);
+    for packed in [false, true] {
+        if packed {
+            scratch.git(&["pack-refs", "--all"]);
+        }
+        let before = refs(&scratch);
+        for rest in ["file/below", "file/further/below", "folder"] {
+            let step = RefUpdate::create(name(rest), one);
+            assert!(scratch.open().refs().apply(&[step]).is_err(), "{rest}");
+            let git = ["update-ref", &name(rest), &one.to_string()];
+            assert!(!scratch.succeeds(&git), "{rest}");
+            assert_eq!(refs(&scratch), before, "{rest}");
+        }
+        for rest in ["filed", "folder/beside"] {
+            let step = RefUpdate::create(name(rest), one);
+            scratch.open().refs().apply(&[step]).unwrap();
+            scratch.git(&["update-ref", "-d", &name(rest)]);
+        }
+    }
+}

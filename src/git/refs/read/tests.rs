@@ -1,73 +1,115 @@
 //! Refs as we read them, beside what git says.
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::git::ObjectFormat;
 use crate::git::scratch::Scratch;
 
-const NAMES: [&str; 9] = [
-    "refs/heads/main",
-    "refs/heads/main/below",
-    "refs/heads",
-    "refs/relo",
-    "refs/relo/vws/a",
-    "refs/relo/vws/a/overlay",
-    "refs/relo/vws/b/overlay",
-    "refs/relo/vws/c/overlay",
-    "refs/relo/vws/gone/overlay",
-];
-
-/// Compares a look at every name, and listings, with git's.
-fn as_git_says(scratch: &Scratch, state: &str) {
-    let repository = scratch.open();
-    let refs = repository.refs();
-    let listed = scratch.line(&["for-each-ref", "--format=%(refname) %(objectname)"]);
-    let all: BTreeMap<&str, &str> = listed.lines().filter_map(|l| l.split_once(' ')).collect();
-    for name in NAMES {
-        let found = refs.find(name).unwrap().map(|id| id.to_string());
-        assert_eq!(found.as_deref(), all.get(name).copied(), "{name}, {state}");
-    }
-    for prefix in ["refs/relo/vws/", "refs/heads/", "refs/relo/none/"] {
-        // A symbolic ref is none of ours, and no listing has it.
-        let below = |name: &&str| name.starts_with(prefix) && !name.contains("/c/");
-        let expected: Vec<&str> = all.keys().copied().filter(below).collect();
-        let list = refs.list(prefix).unwrap();
-        assert_eq!(
-            list.keys().collect::<Vec<_>>(),
-            expected,
-            "{prefix}, {state}"
-        );
-        let names = refs.names_in(prefix).unwrap();
-        for name in &expected {
-            let next = name[prefix.len()..].split('/').next().unwrap();
-            assert!(names.contains(next), "{name}, {state}");
-        }
-    }
-}
-
 #[test]
-fn refs_are_found_wherever_git_keeps_them() {
+fn what_git_lists_is_listed_and_found() {
     for format in [ObjectFormat::Sha1, ObjectFormat::Sha256] {
         let scratch = Scratch::new(format);
         scratch.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
         let one = scratch.id(&["rev-parse", "HEAD"]).to_string();
-        scratch.git(&["commit", "-q", "--allow-empty", "-m", "two"]);
-        let two = scratch.id(&["rev-parse", "HEAD"]).to_string();
-        as_git_says(&scratch, "none of ours");
-        for (name, id) in [("a", &one), ("b", &two), ("gone", &two)] {
-            let name = format!("refs/relo/vws/{name}/overlay");
-            scratch.git(&["update-ref", &name, id]);
+        let two = scratch
+            .id(&["commit-tree", "-m", "two", "HEAD^{tree}"])
+            .to_string();
+        let name = |rest: &str| format!("refs/relo/x/{rest}");
+        let repository = scratch.open();
+        let git = scratch.top().join(".git");
+        let check = || {
+            let out = scratch.line(&[
+                "for-each-ref",
+                "--format=%(refname) %(objectname)",
+                "refs/relo/x",
+            ]);
+            let refs = repository.refs();
+            // A symbolic ref is none of ours.
+            let expected: BTreeMap<String, ObjectId> = out
+                .lines()
+                .filter(|line| !line.contains("symbolic"))
+                .map(|line| line.split_once(' ').unwrap())
+                .map(|(name, id)| (name.to_owned(), parsed(id.as_bytes()).unwrap()))
+                .collect();
+            assert_eq!(refs.list("refs/relo/x/").unwrap(), expected);
+            let names = refs.names_in("refs/relo/x/").unwrap();
+            for name in expected.keys() {
+                let next = name["refs/relo/x/".len()..].split('/').next();
+                assert!(names.contains(next.unwrap()), "{name}");
+            }
+            for (name, id) in &expected {
+                assert_eq!(refs.find(name).unwrap(), Some(*id), "{name}");
+                assert_eq!(refs.look(name), Seen::Id(*id), "{name}");
+            }
+            expected.len()
+        };
+        assert_eq!(check(), 0);
+        for rest in ["a", "b/1", "b/10", "c"] {
+            scratch.git(&["update-ref", &name(rest), &one]);
         }
-        scratch.git(&["update-ref", "-d", "refs/relo/vws/gone/overlay"]);
-        as_git_says(&scratch, "loose");
+        // Its name begins as another one's, and it is beside the folder that is asked for.
+        scratch.git(&["update-ref", "refs/relo/xx/a", &one]);
+        scratch.git(&["tag", "-a", "-m", "t", "tagged"]);
+        assert_eq!(check(), 4);
         scratch.git(&["pack-refs", "--all"]);
-        as_git_says(&scratch, "packed");
-        scratch.git(&["update-ref", "refs/relo/vws/a/overlay", &two]);
-        scratch.git(&["symbolic-ref", "refs/relo/vws/c/overlay", "refs/heads/main"]);
-        as_git_says(&scratch, "both, and a symbolic one");
-        scratch.git(&["update-ref", "-d", "refs/relo/vws/b/overlay"]);
-        scratch.git(&["update-ref", "refs/relo/vws/b/overlay/deeper", &one]);
-        as_git_says(&scratch, "a folder in the place of one");
+        assert_eq!(check(), 4);
+        // In both, only in a file, gone; and what is no ref at all.
+        scratch.git(&["update-ref", &name("b/1"), &two]);
+        scratch.git(&["update-ref", &name("d/e"), &two]);
+        scratch.git(&["update-ref", "-d", &name("c")]);
+        for rest in ["a.lock", ".hidden"] {
+            fs::write(git.join(name(rest)), format!("{one}\n")).unwrap();
+        }
+        fs::create_dir_all(git.join(name("empty/folder"))).unwrap();
+        assert_eq!(check(), 4);
+        scratch.git(&["symbolic-ref", &name("symbolic"), &name("a")]);
+        assert_eq!(check(), 4);
+        let refs = repository.refs();
+        let held = refs.find(&name("symbolic")).unwrap().unwrap();
+        assert_eq!(held.to_string(), one);
+        for absent in ["c", "b", "d", "empty", "empty/folder", "a/b", "b/", "b/100"] {
+            assert_eq!(refs.look(&name(absent)), Seen::Absent, "{absent}");
+            assert_eq!(refs.find(&name(absent)).unwrap(), None, "{absent}");
+        }
+        // One that is damaged hides its packed line, and is an error to whoever asks for it.
+        fs::write(git.join(name("b/10")), "no id\n").unwrap();
+        assert!(refs.find(&name("b/10")).is_err());
+        assert!(
+            !refs
+                .list("refs/relo/x/")
+                .unwrap()
+                .contains_key(&name("b/10"))
+        );
+        assert!(refs.list("refs/none/").unwrap().is_empty());
     }
+}
+
+#[test]
+fn no_ref_is_missed_while_it_is_packed() {
+    let scratch = Scratch::new(ObjectFormat::Sha1);
+    scratch.git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+    let one = scratch.line(&["rev-parse", "HEAD"]);
+    let two = scratch.line(&["commit-tree", "-m", "two", "HEAD^{tree}"]);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..50 {
+                // Another id each time, so that there is a file again.
+                let id = if round % 2 == 0 { &one } else { &two };
+                scratch.git(&["update-ref", "refs/relo/x/y", id]);
+                scratch.git(&["pack-refs", "--all"]);
+            }
+            done.store(true, std::sync::atomic::Ordering::SeqCst);
+        });
+        let repository = scratch.open();
+        let refs = repository.refs();
+        let mut begun = false;
+        while !done.load(std::sync::atomic::Ordering::SeqCst) {
+            let found = refs.look("refs/relo/x/y") != Seen::Absent;
+            let listed = !refs.list("refs/relo/x/").unwrap().is_empty();
+            assert!(!begun || found && listed);
+            begun |= found;
+        }
+        assert!(begun);
+    });
 }
 
 #[test]
