@@ -13,8 +13,8 @@
 //! # Appending
 //!
 //! Under `flock(2)` on the file itself: see that the file is still the one of that name (else open it
-//! again), rotate if it has grown past the bound, end a line that a crash tore, append the new line in
-//! one `write(2)`. A line that does not go in whole (a full disk) is taken back. Rotation renames
+//! again), rotate if it has grown past the bound, end a line that a crash tore, append what is new in
+//! one `write(2)`. What does not go in whole (a full disk) is taken back. Rotation renames
 //! the file to `events.1.jsonl`, in the place of the one before; who waits for the lock of the old
 //! file notices and opens the new one, so no line goes astray.
 
@@ -66,17 +66,28 @@ pub struct Event<'a> {
 /// Appends an event and gives its id; `None` where it could not be logged. A log that cannot be written
 /// is not worth failing for: the revision it would tell of is published.
 pub fn append(repository: &Repository, event: &Event<'_>) -> Option<u64> {
-    append_to(&repository.relo_dir(), event, ROTATE_AT).ok()
+    append_all(repository, std::slice::from_ref(event))
 }
 
-fn append_to(folder: &Path, event: &Event<'_>, rotate_at: u64) -> io::Result<u64> {
+/// As [`append`], of several at once: all are logged, or none is. Gives the id of the first.
+pub fn append_all(repository: &Repository, events: &[Event<'_>]) -> Option<u64> {
+    if events.is_empty() {
+        return None;
+    }
+    append_to(&repository.relo_dir(), events, ROTATE_AT).ok()
+}
+
+fn append_to(folder: &Path, events: &[Event<'_>], rotate_at: u64) -> io::Result<u64> {
     fault::point("event");
     let path = current(folder);
     let mut file = open_locked(folder, &path)?;
     let mut size = file.metadata()?.len();
     let mut base = match size {
         // Rotated and not written yet, or deleted, or the first event of all.
-        0 => end_of(&rotated(folder)).unwrap_or(event.time.max(1) as u64 * 1_000_000),
+        0 => end_of(&rotated(folder)).unwrap_or_else(|| {
+            let time = events.first().map_or(1, |event| event.time.max(1));
+            time as u64 * 1_000_000
+        }),
         _ => first_id(&file).unwrap_or(0),
     };
     if size >= rotate_at {
@@ -91,9 +102,13 @@ fn append_to(folder: &Path, event: &Event<'_>, rotate_at: u64) -> io::Result<u64
         };
     }
     let torn = size > 0 && !ends_a_line(&file, size);
-    let id = base + size + u64::from(torn);
+    let start = base + size;
+    let id = start + u64::from(torn);
     let mut bytes = if torn { vec![b'\n'] } else { Vec::new() };
-    bytes.extend_from_slice(&line(event, id));
+    for event in events {
+        let id = start + bytes.len() as u64;
+        bytes.extend_from_slice(&line(event, id));
+    }
     let written = io::Write::write(&mut &file, &bytes);
     if written.as_ref().is_ok_and(|n| *n == bytes.len()) {
         fault::point("event-logged");

@@ -27,7 +27,7 @@ fn ids_grow_across_rotations_and_since_finds_its_place() {
     let folder = folder.path();
     let mut ids = Vec::new();
     for _ in 0..40 {
-        ids.push(append_to(folder, &event("a"), 2000).unwrap());
+        ids.push(append_to(folder, &[event("a")], 2000).unwrap());
     }
     assert_eq!(ids[0], 7_000_000);
     assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
@@ -46,7 +46,7 @@ fn ids_grow_across_rotations_and_since_finds_its_place() {
         time: 8,
         ..event("a")
     };
-    let id = append_to(folder, &later, 2000).unwrap();
+    let id = append_to(folder, &[later], 2000).unwrap();
     assert!(id > ids[39]);
     assert_eq!(all(folder, Some(ids[39])), [id]);
 }
@@ -55,11 +55,14 @@ fn ids_grow_across_rotations_and_since_finds_its_place() {
 fn a_death_between_the_rename_and_the_new_log_keeps_the_numbering() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let first = append_to(folder, &event("a"), 2000).unwrap();
+    let first = append_to(folder, &[event("a")], 2000).unwrap();
     let size = fs::metadata(current(folder)).unwrap().len();
     fs::rename(current(folder), rotated(folder)).unwrap();
     assert_eq!(all(folder, None), [first]);
-    assert_eq!(append_to(folder, &event("a"), 2000).unwrap(), first + size);
+    assert_eq!(
+        append_to(folder, &[event("a")], 2000).unwrap(),
+        first + size
+    );
     assert_eq!(all(folder, None), [first, first + size]);
 }
 
@@ -67,11 +70,11 @@ fn a_death_between_the_rename_and_the_new_log_keeps_the_numbering() {
 fn a_torn_line_costs_only_itself() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let first = append_to(folder, &event("a"), 2000).unwrap();
+    let first = append_to(folder, &[event("a")], 2000).unwrap();
     let size = fs::metadata(current(folder)).unwrap().len();
     let torn = OpenOptions::new().append(true).open(current(folder));
     io::Write::write_all(&mut torn.unwrap(), b"{\"v\":1,\"id\":7000").unwrap();
-    let next = append_to(folder, &event("b"), 2000).unwrap();
+    let next = append_to(folder, &[event("b")], 2000).unwrap();
     assert_eq!(next, first + size + 16 + 1);
     assert_eq!(all(folder, None), [first, next]);
     assert_eq!(all(folder, Some(first)), [next]);
@@ -90,7 +93,7 @@ fn appenders_and_a_follower_lose_nothing_while_the_log_rotates() {
             scope.spawn(move || {
                 for n in 0..EACH {
                     let name = format!("w{writer}.{n}");
-                    append_to(folder, &event(&name), 20_000).unwrap();
+                    append_to(folder, &[event(&name)], 20_000).unwrap();
                     std::thread::sleep(Duration::from_micros(300));
                 }
                 done.fetch_add(1, std::sync::atomic::Ordering::SeqCst);

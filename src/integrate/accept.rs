@@ -20,7 +20,7 @@ use super::undo::{self, Undone};
 use super::{Error, Result, group, store as changes};
 use crate::events::{self, Event};
 use crate::git::{Lock, Staging};
-use crate::model::{AgentId, Refusal, RepoPath};
+use crate::model::{AgentId, Refusal, RepoPath, Revision};
 use crate::workspace::Store;
 
 /// Whose changes are accepted.
@@ -147,9 +147,7 @@ pub fn accept_with(
     let locked = agents
         .iter()
         .filter_map(|(agent, lock)| Some((agent, lock.as_ref()?)));
-    let took_part: Vec<_> = locked
-        .filter(|(agent, _)| note(store, agent, &accepted.outcomes))
-        .collect();
+    let took_part = note(store, locked, &accepted.outcomes);
     accepted.released = release_all_done(store, &took_part)?;
     Ok(accepted)
 }
@@ -325,27 +323,35 @@ fn tell(plan: &mut Plan<'_>, entry: &Entry, atomic: bool) {
     }
 }
 
-/// Notes the event of an accept; tells whether the agent had any part in it.
-fn note(store: &Store<'_>, agent: &AgentId, outcomes: &[Outcome]) -> bool {
-    let done = |o: &&Outcome| o.agent == *agent && o.verdict.is_done();
-    let done: Vec<&Outcome> = outcomes.iter().filter(done).collect();
-    let Some(last) = done.last() else {
-        return false;
-    };
-    let paths: Vec<BString> = done.iter().take(32).map(|o| o.path.clone()).collect();
-    events::append(
-        store.repository(),
-        &Event {
-            time: store.now(),
-            kind: "accept",
-            agent: agent.as_str(),
-            session: None,
-            revision: last.revision,
-            paths: &paths,
-            path_count: done.len() as u64,
-        },
-    );
-    true
+/// Notes the events of an accept; gives the agents that had any part in it.
+fn note<'a>(
+    store: &Store<'_>,
+    agents: impl Iterator<Item = (&'a AgentId, &'a Lock)>,
+    outcomes: &[Outcome],
+) -> Vec<(&'a AgentId, &'a Lock)> {
+    let mut took_part = Vec::new();
+    let mut parts: Vec<(Revision, Vec<BString>, usize)> = Vec::new();
+    for (agent, lock) in agents {
+        let done = |o: &&Outcome| o.agent == *agent && o.verdict.is_done();
+        let done: Vec<&Outcome> = outcomes.iter().filter(done).collect();
+        if let Some(last) = done.last() {
+            let paths = done.iter().take(32).map(|o| o.path.clone()).collect();
+            parts.push((last.revision, paths, done.len()));
+            took_part.push((agent, lock));
+        }
+    }
+    let events = took_part.iter().zip(&parts);
+    let events = events.map(|((agent, _), (revision, paths, count))| Event {
+        time: store.now(),
+        kind: "accept",
+        agent: agent.as_str(),
+        session: None,
+        revision: *revision,
+        paths,
+        path_count: *count as u64,
+    });
+    events::append_all(store.repository(), &events.collect::<Vec<_>>());
+    took_part
 }
 
 /// Ends what was interrupted in this working tree: finishes it, or takes it back, and records the

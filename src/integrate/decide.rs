@@ -203,7 +203,7 @@ fn hand_over(
         }
         let key = (agent.clone(), head.revision);
         if !loaded.contains_key(&key) {
-            let later = changes::load(store, agent, head.revision)?;
+            let later = changes::open(store, &head)?;
             loaded.insert(key.clone(), Touched::new(later));
         }
         for path in &reopened {

@@ -103,7 +103,7 @@ pub fn graph(store: &Store<'_>, only: Option<&AgentId>) -> Result<Vec<Node>> {
 fn states(store: &Store<'_>, agent: &AgentId) -> Result<BTreeMap<&'static str, usize>> {
     let mut latest: HashMap<_, State> = HashMap::new();
     for head in changes::heads(store, Some(agent))? {
-        for change in changes::load(store, agent, head.revision)?.changes {
+        for change in changes::open(store, &head)?.changes {
             latest.insert(change.path, change.state);
         }
     }

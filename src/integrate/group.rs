@@ -74,7 +74,7 @@ pub(super) fn kin(store: &Store<'_>, agent: &AgentId) -> Result<HashSet<AgentId>
             if head.undecided == 0 || !head.lineage {
                 continue;
             }
-            for need in changes::load(store, &agent, head.revision)?.lineage {
+            for need in changes::open(store, &head)?.lineage {
                 if found.insert(need.agent.clone()) {
                     open.push(need.agent);
                 }

@@ -27,7 +27,7 @@ fn last_kept(store: &Store<'_>, agent: &AgentId) -> Result<Workspace> {
         Err(error) => return Err(error.into()),
     }
     for head in changes::heads(store, Some(agent))? {
-        let proposal = changes::load(store, agent, head.revision)?;
+        let proposal = changes::open(store, &head)?;
         kept.push(store.read_revision(agent, proposal.revision_commit)?);
     }
     let objects = store.repository().objects()?;

@@ -274,7 +274,7 @@ pub(super) fn dependents(store: &Store<'_>) -> Result<Vec<Proposal>> {
     let open = heads.into_iter().filter(|h| h.undecided > 0 && h.lineage);
     let mut parents = Parents::new(store)?;
     open.map(|head| {
-        let mut proposal = changes::load(store, &head.agent, head.revision)?;
+        let mut proposal = changes::open(store, &head)?;
         for need in &mut proposal.lineage {
             *need = parents.renewed(need.clone())?;
         }

@@ -68,15 +68,14 @@ fn done(store: &Store<'_>, agent: &AgentId) -> Result<Option<Workspace>> {
     let Some(newest) = workspace.meta.proposal else {
         return Ok(None);
     };
-    if changes::heads(store, Some(agent))?
-        .iter()
-        .any(|head| head.undecided > 0)
-    {
+    let heads = changes::heads(store, Some(agent))?;
+    if heads.iter().any(|head| head.undecided > 0) {
         return Ok(None);
     }
-    let Some(proposal) = changes::find(store, agent, newest)? else {
+    let Some(head) = heads.iter().find(|head| head.revision == newest) else {
         return Ok(None);
     };
+    let proposal = changes::open(store, head)?;
     if proposal.base != workspace.base() || !untouched_since(store, &workspace, &proposal)? {
         return Ok(None);
     }

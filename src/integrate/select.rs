@@ -38,7 +38,7 @@ pub(super) fn select(store: &Store<'_>, agent: &AgentId, paths: &[RepoPath]) -> 
     }
     let mut proposals = Vec::new();
     for head in heads.iter().filter(|head| head.undecided > 0) {
-        proposals.push(changes::load(store, agent, head.revision)?);
+        proposals.push(changes::open(store, head)?);
     }
     let units = open_units(&proposals);
     if paths.is_empty() {
@@ -88,7 +88,7 @@ fn past_decisions(
     heads: &[changes::Head],
 ) -> Result<Vec<(Revision, bstr::BString, Refusal)>> {
     for head in heads.iter().rev() {
-        let proposal = changes::load(store, agent, head.revision)?;
+        let proposal = changes::open(store, head)?;
         let found: Vec<_> = proposal
             .changes
             .iter()

@@ -136,7 +136,7 @@ pub(super) fn live(store: &Store<'_>, agent: &AgentId) -> Result<Live> {
     else {
         return Ok(Live::Unknown);
     };
-    let proposal = changes::load(store, agent, head.revision)?;
+    let proposal = changes::open(store, &head)?;
     let workspace = store.read_revision(agent, proposal.revision_commit)?;
     Ok(match open {
         true => Live::At(workspace),
@@ -250,7 +250,7 @@ fn ancestors(store: &Store<'_>, workspace: &Workspace, known: &mut HashSet<Agent
 pub(super) fn source(store: &Store<'_>, workspace: Workspace) -> Result<Source> {
     let mut decided = BTreeMap::new();
     for head in changes::heads(store, Some(&workspace.agent))? {
-        let proposal = changes::load(store, &workspace.agent, head.revision)?;
+        let proposal = changes::open(store, &head)?;
         if is_of(store, &workspace, &proposal)? {
             note(store, &workspace, &proposal, &mut decided)?;
         }

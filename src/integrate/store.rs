@@ -35,6 +35,8 @@ pub(super) struct Head {
     pub(super) undecided: u64,
     /// Whether it was built on changes of other agents.
     pub(super) lineage: bool,
+    /// The commit that holds it.
+    commit: ObjectId,
 }
 
 /// Every proposal of one agent, or of all, by agent and revision. A damaged one is an error: it may
@@ -67,6 +69,7 @@ pub(super) fn heads(store: &Store<'_>, agent: Option<&AgentId>) -> Result<Vec<He
             revision,
             undecided: body["undecided"].as_u64().unwrap_or(u64::MAX),
             lineage: body["lineage"].as_u64().is_some_and(|count| count > 0),
+            commit: id,
         });
     }
     found.sort_by(|a, b| (&a.agent, a.revision).cmp(&(&b.agent, b.revision)));
@@ -80,13 +83,28 @@ pub(super) fn find(
     revision: Revision,
 ) -> Result<Option<Proposal>> {
     let name = names::changes(agent, revision);
-    let Some(commit) = store.repository().refs().find(&name)? else {
-        return Ok(None);
-    };
+    let commit = store.repository().refs().find(&name)?;
+    commit
+        .map(|commit| read(store, (agent, revision), commit))
+        .transpose()
+}
+
+/// The proposal of a [`Head`], as it was then.
+pub(super) fn open(store: &Store<'_>, head: &Head) -> Result<Proposal> {
+    read(store, (&head.agent, head.revision), head.commit)
+}
+
+/// The proposal that a commit holds.
+fn read(
+    store: &Store<'_>,
+    (agent, revision): (&AgentId, Revision),
+    commit: ObjectId,
+) -> Result<Proposal> {
+    let name = names::changes(agent, revision);
     let objects = store.repository().objects()?;
     let format = store.repository().format();
-    let read = objects.commit(commit)?;
-    let find = |part: &str| tree::lookup(&objects, read.tree, part.into());
+    let stored = objects.commit(commit)?;
+    let find = |part: &str| tree::lookup(&objects, stored.tree, part.into());
     let part = |part: &str| -> Result<Entry> {
         find(part)?.ok_or_else(|| damaged(&name, &format!("it has no '{part}'")))
     };
@@ -116,11 +134,11 @@ pub(super) fn find(
     proposal.base_tree = find("base")?.map_or(empty, |entry| entry.id);
     proposal.tree = find("overlay")?.map_or(empty, |entry| entry.id);
     proposal.commit = Some(commit);
-    proposal.revision_commit = *read
+    proposal.revision_commit = *stored
         .parents
         .last()
         .ok_or_else(|| damaged(&name, "it has no revision"))?;
-    Ok(Some(proposal))
+    Ok(proposal)
 }
 
 /// As [`find`], for a proposal that must be there.

@@ -35,7 +35,7 @@ pub(super) fn outdated(store: &Store<'_>, newest: &Proposal) -> Result<Vec<Outda
         if head.undecided == 0 || own && head.revision == newest.revision {
             continue;
         }
-        let proposal = changes::load(store, &head.agent, head.revision)?;
+        let proposal = changes::open(store, &head)?;
         let only = (!own).then(|| latest.clone());
         let outdated = Outdated { proposal, only };
         if outdated.proposal.changes.iter().any(|c| outdated.covers(c)) {

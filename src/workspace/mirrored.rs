@@ -62,7 +62,7 @@ impl Store<'_> {
     /// fail us.
     pub(super) fn note(&self, workspace: &Workspace) {
         let meta = &workspace.meta;
-        self.log_event(workspace, meta.kind.as_str());
+        self.log_events(std::slice::from_ref(workspace), meta.kind.as_str());
         if self.shown_later {
             return;
         }
@@ -81,9 +81,7 @@ impl Store<'_> {
 
     /// As [`Store::note_end`], of several: the mirror is written once.
     pub(super) fn note_ends(&self, workspaces: &[Workspace], kind: &str) {
-        for workspace in workspaces {
-            self.log_event(workspace, kind);
-        }
+        self.log_events(workspaces, kind);
         let gone: BTreeSet<&str> = workspaces.iter().map(|one| one.agent.as_str()).collect();
         if let Ok(Updated::NoMirror) = mirror::drop_agents(self.repository(), &gone) {
             let _ = self.rebuild_mirror();
@@ -101,12 +99,11 @@ impl Store<'_> {
         }
     }
 
-    fn log_event(&self, workspace: &Workspace, kind: &str) {
-        let meta = &workspace.meta;
-        let ended = kind != meta.kind.as_str();
-        events::append(
-            self.repository(),
-            &Event {
+    fn log_events(&self, workspaces: &[Workspace], kind: &str) {
+        let events = workspaces.iter().map(|workspace| {
+            let meta = &workspace.meta;
+            let ended = kind != meta.kind.as_str();
+            Event {
                 time: self.now(),
                 kind,
                 agent: meta.agent.as_str(),
@@ -114,8 +111,9 @@ impl Store<'_> {
                 revision: meta.revision,
                 paths: if ended { &[] } else { &meta.paths },
                 path_count: if ended { 0 } else { meta.path_count },
-            },
-        );
+            }
+        });
+        events::append_all(self.repository(), &events.collect::<Vec<_>>());
     }
 
     /// Writes the mirror anew from the refs.

@@ -151,7 +151,7 @@ impl Refs<'_> {
 
     /// Whether a ref has a line in the packed list.
     pub(in crate::git) fn is_packed(&self, name: &str) -> Result<bool> {
-        Ok(in_packed(&*self.packed()?, name, self.digits()) != Seen::Absent)
+        Ok(in_packed(&self.packed()?, name, self.digits()) != Seen::Absent)
     }
 
     /// All refs below a prefix.
