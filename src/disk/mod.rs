@@ -14,7 +14,7 @@ mod tests;
 mod write;
 
 pub use flush::{Volume, flush, put_before};
-pub use state::{Content, Obstacle, Seal, state};
+pub use state::{Content, Obstacle, Seal, state, state_within};
 pub use write::{Fault, New, Point, Probe, Spot, Swap, WorkTree, is_temporary, with_execute_bit};
 
 use std::fs::File;
@@ -118,6 +118,11 @@ pub fn read(top: &Path, path: &BStr, limit: u64) -> Result<Vec<u8>, Unread> {
 /// As [`read`].
 pub fn read_at(folder: &OwnedFd, name: &BStr, limit: u64) -> Result<Vec<u8>, Unread> {
     let stat = statat(folder, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)?;
+    read_what(&stat, folder, name, limit)
+}
+
+/// As [`read_at`], of something that was looked at just now.
+fn read_what(stat: &Stat, folder: &OwnedFd, name: &BStr, limit: u64) -> Result<Vec<u8>, Unread> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => {
             return Ok(readlinkat(folder, name.as_bytes(), Vec::new())?.into_bytes());
@@ -136,11 +141,25 @@ pub fn read_at(folder: &OwnedFd, name: &BStr, limit: u64) -> Result<Vec<u8>, Unr
     if !meta.is_file() {
         return Err(Unread::Special);
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(limit)).unwrap_or(0) + 1);
-    let read = (&mut file)
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut bytes);
-    read.map_err(Unread::Denied)?;
+    // All of it in one go, and one more look that there is no more.
+    let mut bytes = vec![0; usize::try_from(meta.len().min(limit)).unwrap_or(0) + 1];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Unread::Denied(error)),
+        }
+    }
+    let full = filled == bytes.len();
+    bytes.truncate(filled);
+    if full {
+        // It has grown since.
+        let rest = limit.saturating_add(1).saturating_sub(filled as u64);
+        let read = file.take(rest).read_to_end(&mut bytes);
+        read.map_err(Unread::Denied)?;
+    }
     if bytes.len() as u64 > limit {
         return Err(Unread::TooLarge);
     }

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::{Unread, mode_of, parent, read_at};
+use super::{Unread, mode_of, parent, read_what};
 use crate::model::Refusal;
 
 /// A file or a link as it stands on disk.
@@ -65,6 +65,10 @@ pub enum Obstacle {
     Blocked,
     /// A FIFO, a socket or a device: never opened.
     Special,
+    /// It is larger than the limit.
+    TooLarge,
+    /// It was another thing at each look.
+    Unsteady,
     /// The system refused, or failed.
     Denied(io::Error),
 }
@@ -80,6 +84,8 @@ impl Obstacle {
         match self {
             Obstacle::Folder | Obstacle::Blocked => Refusal::TypeChange,
             Obstacle::Special => Refusal::SpecialFile,
+            Obstacle::TooLarge => Refusal::TooLarge,
+            Obstacle::Unsteady => Refusal::WorkspaceChanged,
             Obstacle::Denied(_) => Refusal::Unreadable,
         }
     }
@@ -92,8 +98,21 @@ impl Obstacle {
 /// # Errors
 /// [`Obstacle`] says what is in the way.
 pub fn state(top: &Path, path: &BStr, executable_bit: bool) -> Result<Option<Content>, Obstacle> {
+    state_within(top, path, executable_bit, u64::MAX)
+}
+
+/// As [`state()`], where what is larger than `limit` is in the way: [`Obstacle::TooLarge`].
+///
+/// # Errors
+/// As [`state()`].
+pub fn state_within(
+    top: &Path,
+    path: &BStr,
+    executable_bit: bool,
+    limit: u64,
+) -> Result<Option<Content>, Obstacle> {
     match parent(top, path) {
-        Ok((folder, name)) => state_at(&folder, name, executable_bit),
+        Ok((folder, name)) => state_at(&folder, name, executable_bit, limit),
         Err(Errno::NOENT) => Ok(None),
         Err(Errno::NOTDIR | Errno::LOOP) => Err(Obstacle::Blocked),
         Err(error) => Err(Obstacle::Denied(error.into())),
@@ -105,6 +124,7 @@ pub(super) fn state_at(
     folder: &std::os::fd::OwnedFd,
     name: &BStr,
     executable_bit: bool,
+    limit: u64,
 ) -> Result<Option<Content>, Obstacle> {
     let name_bytes: &[u8] = name;
     // The type may change between the two looks; then they are taken again.
@@ -118,7 +138,7 @@ pub(super) fn state_at(
             return Err(Obstacle::Folder);
         };
         let file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        match read_at(folder, name, u64::MAX) {
+        match read_what(&stat, folder, name, limit) {
             Ok(bytes) => {
                 return Ok(Some(Content {
                     mode,
@@ -132,10 +152,8 @@ pub(super) fn state_at(
                 Some(Errno::LOOP | Errno::INVAL) => {}
                 _ => return Err(Obstacle::Denied(error)),
             },
-            Err(Unread::TooLarge) => {
-                return Err(Obstacle::Denied(io::ErrorKind::FileTooLarge.into()));
-            }
+            Err(Unread::TooLarge) => return Err(Obstacle::TooLarge),
         }
     }
-    Err(Obstacle::Denied(io::ErrorKind::ResourceBusy.into()))
+    Err(Obstacle::Unsteady)
 }

@@ -176,7 +176,7 @@ impl<'t> WorkTree<'t> {
     }
 
     pub(super) fn at(&self, place: &Place, name: &BString) -> Result<Option<Content>, Obstacle> {
-        state_at(&place.folder, name.as_bstr(), self.executable_bit)
+        state_at(&place.folder, name.as_bstr(), self.executable_bit, u64::MAX)
     }
 
     /// Whether exactly `seal` stands at a name of a place.
@@ -195,8 +195,6 @@ impl<'t> WorkTree<'t> {
     /// When it cannot be written; then nothing is left behind.
     pub fn prepare(&self, spot: Spot<'_>, new: New<'_>, flush: bool) -> Result<Seal, Fault> {
         let place = self.place(spot)?;
-        // One of an earlier try.
-        unlink(&place, &place.fresh)?;
         let written = self.write_fresh(&place, new, flush);
         if written.is_err() {
             let _ = unlink(&place, &place.fresh);
@@ -207,8 +205,7 @@ impl<'t> WorkTree<'t> {
     fn write_fresh(&self, place: &Place, new: New<'_>, flush: bool) -> Result<Seal, Fault> {
         let name = place.fresh.as_bytes();
         if new.mode == LINK {
-            symlinkat(new.bytes, &place.folder, name)
-                .map_err(|error| Fault::failed("create", error))?;
+            afresh(place, || symlinkat(new.bytes, &place.folder, name))?;
         } else {
             let executable = new.mode == EXECUTABLE;
             let bits = match new.permissions {
@@ -219,9 +216,8 @@ impl<'t> WorkTree<'t> {
             };
             let flags =
                 OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let mut file = openat(&place.folder, name, flags, Mode::from_raw_mode(bits))
-                .map(File::from)
-                .map_err(|error| Fault::failed("create", error))?;
+            let mode = Mode::from_raw_mode(bits);
+            let mut file = File::from(afresh(place, || openat(&place.folder, name, flags, mode))?);
             file.write_all(new.bytes)
                 .map_err(|error| Fault::failed("write", error))?;
             if let Some(bits) = new.permissions {
@@ -262,6 +258,18 @@ impl<'t> WorkTree<'t> {
             let _ = unlink(&place, &place.fresh);
         }
     }
+}
+
+/// Makes the new content's file; one of an earlier try goes first.
+fn afresh<T>(place: &Place, make: impl Fn() -> Result<T, Errno>) -> Result<T, Fault> {
+    let made = match make() {
+        Err(Errno::EXIST) => {
+            unlink(place, &place.fresh)?;
+            make()
+        }
+        made => made,
+    };
+    made.map_err(|error| Fault::failed("create", error))
 }
 
 pub(super) fn pass(probe: Probe<'_>, point: Point) -> Result<(), Fault> {

@@ -13,8 +13,11 @@ use super::attributes::Conversion;
 use super::index::{IndexStamp, TrackedNames};
 use super::{Error, GitCommand, ObjectId, Repository, Result};
 
+mod plain;
 mod store;
 mod top;
+
+pub use plain::PlainFolders;
 
 /// The attributes that make git rewrite content.
 pub(super) const NAMES: [&str; 6] = [
@@ -113,8 +116,8 @@ impl Repository {
     }
 
     fn rewriting(&self, path: &BStr) -> Result<Rewriting> {
-        let config = self.config()?;
         let normalises = self.normalises()?;
+        let config = self.config()?;
         let autocrlf = config.string("core.autocrlf").unwrap_or_default();
         let writes_crlf = normalises && !autocrlf.eq_ignore_ascii_case("input")
             || config
@@ -190,28 +193,10 @@ impl Repository {
         }
     }
 
-    /// Whether it is plain that no attribute file says anything of a path: there is none. For each
-    /// attribute of each path libgit2 looks at all these places, and at the whole path besides.
-    fn has_no_attribute_file(&self, path: &Path) -> bool {
-        let Some(top) = self.work_dir() else {
-            return false;
-        };
-        let absent = |file: &Path| {
-            let found = std::fs::symlink_metadata(file);
-            found.is_err_and(|error| super::attributes::is_absent(&error))
-        };
-        let folders = path.ancestors().skip(1);
-        self.attribute_files().iter().all(|file| absent(file))
-            && folders
-                .into_iter()
-                .all(|folder| absent(&top.join(folder).join(".gitattributes")))
-            && self.index_has_no_attribute_file()
-    }
-
     fn attributes(&self, path: &BStr) -> Result<[Attribute; 6], git2::Error> {
         let path = Path::new(super::os_str(path));
         let mut found: [Attribute; 6] = Default::default();
-        if self.has_no_attribute_file(path) {
+        if PlainFolders::new(self).has_no_attribute_file(path) {
             return Ok(found);
         }
         for (name, slot) in NAMES.iter().zip(&mut found) {
@@ -329,7 +314,8 @@ mod tests {
                 ("index/a.txt", true),
                 ("a.txt", true),
             ] {
-                assert_eq!(told.has_no_attribute_file(Path::new(path)), plain, "{path}");
+                let looked = PlainFolders::new(&told).has_no_attribute_file(Path::new(path));
+                assert_eq!(looked, plain, "{path}");
                 assert_eq!(told.rewriting(path.into()).unwrap().text, !plain, "{path}");
             }
             std::fs::write(top.join(".git/info/attributes"), "*.txt text\n").unwrap();

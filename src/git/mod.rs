@@ -44,6 +44,7 @@ pub use attributes::{Conversion, mentions_rewriting};
 pub use config::Config;
 pub use environment::Environment;
 pub use error::{Error, Result};
+pub use filter::PlainFolders;
 pub use head::Head;
 pub use ignore::IgnoreRules;
 pub use lock::{Lock, PATIENCE};

@@ -15,7 +15,7 @@ use super::journal::OnDisk;
 use super::plan::Content;
 use crate::disk::{self, Unread};
 use crate::git::tree::{EXECUTABLE, GITLINK, LINK, REGULAR};
-use crate::git::{self, Repository};
+use crate::git::{self, PlainFolders, Repository};
 use crate::model::Refusal;
 use crate::workspace::{self, Store};
 
@@ -35,6 +35,8 @@ pub(super) enum There {
 pub(super) struct Seen {
     /// What is on disk, byte for byte.
     pub(super) disk: Option<OnDisk>,
+    /// All permission bits of a file there.
+    pub(super) permissions: Option<u32>,
     /// What stands there after the changes planned so far.
     pub(super) now: There,
 }
@@ -49,6 +51,8 @@ pub(super) struct View<'r> {
     unmerged: HashSet<BString>,
     sparse: Option<HashSet<BString>>,
     seen: HashMap<BString, Seen>,
+    /// What attribute files say of files, as far as a look at them tells.
+    attributes: PlainFolders<'r>,
 }
 
 impl<'r> View<'r> {
@@ -64,6 +68,7 @@ impl<'r> View<'r> {
             unmerged: repository.unmerged_paths()?.into_iter().collect(),
             sparse: None,
             seen: HashMap::new(),
+            attributes: PlainFolders::new(repository),
         })
     }
 
@@ -92,14 +97,23 @@ impl<'r> View<'r> {
                 now => now.clone(),
             });
         }
-        let (disk, now) = self.read(path, likely)?;
+        let Seen {
+            disk,
+            permissions,
+            now,
+        } = self.read(path, likely)?;
         let shown = match &now {
             There::Folder if self.is_cleared(path)? => There::Version(None),
             now => now.clone(),
         };
         // What blocks the way may be gone when this is asked again.
         if !matches!(now, There::Blocked(_)) {
-            self.seen.insert(path.to_owned(), Seen { disk, now });
+            let seen = Seen {
+                disk,
+                permissions,
+                now,
+            };
+            self.seen.insert(path.to_owned(), seen);
         }
         Ok(shown)
     }
@@ -113,6 +127,7 @@ impl<'r> View<'r> {
     pub(super) fn put(&mut self, path: &BStr, content: Option<Content>) -> There {
         let seen = self.seen.entry(path.to_owned()).or_insert(Seen {
             disk: None,
+            permissions: None,
             now: There::Version(None),
         });
         std::mem::replace(&mut seen.now, There::Version(content))
@@ -147,6 +162,7 @@ impl<'r> View<'r> {
         let executable = likely.is_some_and(|likely| likely.mode == EXECUTABLE);
         let bytes = match disk.mode {
             LINK => disk.bytes.clone(),
+            _ if self.attributes.is_plain(path)? => disk.bytes.clone(),
             _ => self.repository.clean(path, &disk.bytes)?.into_owned(),
         };
         let mode = match disk.mode {
@@ -162,6 +178,7 @@ impl<'r> View<'r> {
             LINK => content.bytes.clone(),
             _ => match self.planned_attributes(path) {
                 Some(files) => self.repository.smudge_with(path, &content.bytes, &files)?,
+                None if self.attributes.is_plain(path)? => content.bytes.clone(),
                 None => self.repository.smudge(path, &content.bytes)?.into_owned(),
             },
         };
@@ -178,57 +195,75 @@ impl<'r> View<'r> {
     fn planned_attributes(&self, path: &BStr) -> Option<Vec<(BString, Vec<u8>)>> {
         const NAME: &str = ".gitattributes";
         let folders = path.find_iter("/").map(|slash| &path.as_bytes()[..=slash]);
-        let mut planned = false;
-        let mut files = Vec::new();
-        for folder in std::iter::once(&b""[..]).chain(folders) {
-            let mut file = BString::from(folder);
-            file.extend_from_slice(NAME.as_bytes());
-            let on_disk = || disk::read(&self.top, file.as_bstr(), self.limit).ok();
-            let bytes = match self.seen.get(&file).map(|seen| (&seen.now, &seen.disk)) {
-                Some((There::Version(now), before)) => {
+        let name = |folder: &[u8]| BString::from([folder, NAME.as_bytes()].concat());
+        let names: Vec<BString> = std::iter::once(&b""[..]).chain(folders).map(name).collect();
+        let changed = |file: &BString| {
+            let seen = self.seen.get(file)?;
+            match &seen.now {
+                There::Version(now) => {
                     let bytes = now.as_ref().map(|content| &content.bytes);
-                    planned |= bytes != before.as_ref().map(|disk| &disk.bytes);
-                    match (bytes, before) {
-                        (None, None) => None,
-                        (bytes, _) => Some(bytes.cloned().unwrap_or_default()),
-                    }
+                    let before = seen.disk.as_ref().map(|disk| &disk.bytes);
+                    // One that goes is as good as one without a rule.
+                    (bytes != before).then(|| bytes.cloned().unwrap_or_default())
                 }
-                _ => on_disk(),
-            };
-            files.extend(bytes.map(|bytes| (file, bytes)));
+                _ => None,
+            }
+        };
+        let planned: Vec<Option<Vec<u8>>> = names.iter().map(changed).collect();
+        if planned.iter().all(Option::is_none) {
+            return None;
         }
-        planned.then_some(files)
+        let mut files = Vec::new();
+        for (file, planned) in names.into_iter().zip(planned) {
+            let on_disk = || disk::read(&self.top, file.as_bstr(), self.limit).ok();
+            if let Some(bytes) = planned.or_else(on_disk) {
+                files.push((file, bytes));
+            }
+        }
+        Some(files)
     }
 
-    fn read(&self, path: &BStr, likely: Option<&Content>) -> Result<(Option<OnDisk>, There)> {
-        if let Some(kind) = self.way_blocked(path) {
-            return Ok((None, There::Blocked(kind)));
+    fn read(&self, path: &BStr, likely: Option<&Content>) -> Result<Seen> {
+        let nothing = |now| Seen {
+            disk: None,
+            permissions: None,
+            now,
+        };
+        let blocked = |kind| Ok(nothing(There::Blocked(kind)));
+        if let Some(Err(kind)) = self.way_planned(path) {
+            return blocked(kind);
         }
-        let blocked = |kind| Ok((None, There::Blocked(kind)));
-        let stat = match disk::stat(&self.top, path) {
-            Ok(stat) => stat,
-            Err(Unread::Gone) => return Ok((None, There::Version(None))),
-            Err(_) => return blocked(Refusal::Unreadable),
+        let found = disk::state_within(&self.top, path, self.executable_bit, self.limit);
+        let found = match found {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(nothing(There::Version(None))),
+            Err(disk::Obstacle::Folder) => {
+                return Ok(nothing(match likely {
+                    Some(content) if content.mode == GITLINK => {
+                        There::Version(Some(self.submodule(path, content)?))
+                    }
+                    _ => There::Folder,
+                }));
+            }
+            Err(disk::Obstacle::Blocked) => {
+                return match self.way_blocked(path) {
+                    Some(kind) => blocked(kind),
+                    None => Ok(nothing(There::Version(None))),
+                };
+            }
+            Err(obstacle) => return blocked(obstacle.refusal()),
         };
-        let Some(mode) = disk::mode_of(&stat, self.executable_bit) else {
-            return match likely {
-                Some(content) if content.mode == GITLINK => {
-                    Ok((None, There::Version(Some(self.submodule(path, content)?))))
-                }
-                _ => Ok((None, There::Folder)),
-            };
+        let permissions = (found.mode != LINK).then_some(found.permissions);
+        let disk = OnDisk {
+            mode: found.mode,
+            bytes: found.bytes,
         };
-        let bytes = match disk::read(&self.top, path, self.limit) {
-            Ok(bytes) => bytes,
-            // Gone or replaced between the two looks: as good as changed while it is written.
-            Err(Unread::Gone) => return blocked(Refusal::WorkspaceChanged),
-            Err(Unread::Special) => return blocked(Refusal::SpecialFile),
-            Err(Unread::TooLarge) => return blocked(Refusal::TooLarge),
-            Err(Unread::Denied(_)) => return blocked(Refusal::Unreadable),
-        };
-        let disk = OnDisk { mode, bytes };
         let content = self.cleaned(path, &disk, likely)?;
-        Ok((Some(disk), There::Version(Some(content))))
+        Ok(Seen {
+            disk: Some(disk),
+            permissions,
+            now: There::Version(Some(content)),
+        })
     }
 
     fn submodule(&self, path: &BStr, likely: &Content) -> Result<Content> {
@@ -242,24 +277,35 @@ impl<'r> View<'r> {
         })
     }
 
+    /// What the plan has put on the way to a path: why no file can be there (`Err`), or that what is
+    /// in the way is removed (`Ok`). `None` where the plan has nothing to say.
+    fn way_planned(&self, path: &BStr) -> Option<Result<(), Refusal>> {
+        for slash in path.find_iter("/") {
+            let Some(seen) = self.seen.get(&path[..slash]) else {
+                continue;
+            };
+            match &seen.now {
+                // Removed: what is below it is new.
+                There::Version(None) => return Some(Ok(())),
+                There::Version(Some(content)) if content.mode == LINK => {
+                    return Some(Err(Refusal::Escapes));
+                }
+                There::Version(Some(_)) => return Some(Err(Refusal::TypeChange)),
+                There::Folder => {}
+                There::Blocked(kind) => return Some(Err(*kind)),
+            }
+        }
+        None
+    }
+
     /// Why no file can be at a path: a link or a file stands where a folder above it must be, and
     /// the plan has not removed it.
     fn way_blocked(&self, path: &BStr) -> Option<Refusal> {
+        if let Some(planned) = self.way_planned(path) {
+            return planned.err();
+        }
         for slash in path.find_iter("/") {
-            let above = path[..slash].as_bstr();
-            if let Some(seen) = self.seen.get(above) {
-                match &seen.now {
-                    // Removed: what is below it is new.
-                    There::Version(None) => return None,
-                    There::Version(Some(content)) if content.mode == LINK => {
-                        return Some(Refusal::Escapes);
-                    }
-                    There::Version(Some(_)) => return Some(Refusal::TypeChange),
-                    There::Folder => continue,
-                    There::Blocked(kind) => return Some(*kind),
-                }
-            }
-            match disk::stat(&self.top, above) {
+            match disk::stat(&self.top, path[..slash].as_bstr()) {
                 Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
                     FileType::Directory => {}
                     FileType::Symlink => return Some(Refusal::Escapes),

@@ -191,10 +191,13 @@ impl Journal<'_> {
         let tag = Self::tag(entry, index);
         let path = step.path.as_bstr();
         let spot = Spot { path, tag: &tag };
-        if let Err(fault) = self.make_folders(entry, path) {
+        // Where a file stands its folder does.
+        if found.is_none()
+            && let Err(fault) = self.make_folders(entry, path)
+        {
             return Ok(Err(fault));
         }
-        let bytes = self.store.repository().objects()?.blob_at(path, state.id)?;
+        let bytes = self.bytes(path, state.id)?;
         fault::leaving("step-torn", || self.disk().tear(spot));
         let new = New {
             mode: state.mode,

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bstr::{BString, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 
 use super::entry::{Entry, FileState, JournalId, Kind, State, Step};
 use super::form;
@@ -19,8 +19,10 @@ use crate::git::{
 use crate::model::RepoPath;
 use crate::workspace::{Store, names};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+/// How many bytes to be written are kept in memory.
+const FRESH: usize = 4 << 20;
 /// How often a number is taken anew because somebody without our lock took it.
 const TRIES: usize = 8;
 
@@ -49,6 +51,9 @@ pub struct Journal<'r> {
     worktree: Option<BString>,
     /// Files and folders to be flushed with whatever is waited for next.
     owed: RefCell<Vec<OwnedFd>>,
+    /// What the steps of the entry that was begun shall write, as far as it is small: it has just been
+    /// stored, and would be looked for among all packs.
+    fresh: RefCell<HashMap<ObjectId, Vec<u8>>>,
     _lock: Lock,
 }
 
@@ -83,6 +88,7 @@ impl<'r> Journal<'r> {
             executable_bit,
             worktree,
             owed: RefCell::new(Vec::new()),
+            fresh: RefCell::default(),
             _lock: lock,
         })
     }
@@ -119,6 +125,14 @@ impl<'r> Journal<'r> {
     /// Ends an entry whose only group did not land; there is nothing to decide.
     pub(in crate::integrate) fn give_up(&self, entry: &mut Entry) -> Result<()> {
         self.end(entry, State::RolledBack, &mut |_, _| Ok(Vec::new()))
+    }
+
+    /// The bytes of a blob that a step names.
+    pub(super) fn bytes(&self, path: &BStr, id: ObjectId) -> Result<Vec<u8>> {
+        if let Some(fresh) = self.fresh.borrow().get(&id) {
+            return Ok(fresh.clone());
+        }
+        Ok(self.store.repository().objects()?.blob_at(path, id)?)
     }
 
     /// Has these flushed with what is waited for next.
@@ -171,6 +185,17 @@ impl<'r> Journal<'r> {
         for blob in places(&entry).into_values().flatten() {
             staging.copy(blob.id, ObjectKind::Blob)?;
         }
+        let mut room = FRESH;
+        let mut fresh = HashMap::new();
+        for after in entry.steps.iter().filter_map(|step| step.after) {
+            let bytes = staging.read(after.id, ObjectKind::Blob)?;
+            room = room.saturating_sub(bytes.len());
+            if room == 0 {
+                break;
+            }
+            fresh.insert(after.id, bytes);
+        }
+        self.fresh.replace(fresh);
         let path = self.store.repository().relo_dir().join("locks/journal");
         let _numbers = Lock::exclusive(&path, PATIENCE)?;
         entry.id = self.next_id()?;

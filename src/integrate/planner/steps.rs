@@ -79,7 +79,10 @@ impl Plan<'_> {
                 let id = staging.add(ObjectKind::Blob, &version.bytes)?;
                 Ok(Some(FileState::new(version.mode, id)))
             };
-            let (before, after) = (state(&seen.disk)?, state(&after)?);
+            let (mut before, after) = (state(&seen.disk)?, state(&after)?);
+            if let Some(before) = &mut before {
+                before.permissions = seen.permissions;
+            }
             let at = RepoPath::from_tree(path).map_err(workspace::Error::from)?;
             let mut step = Step::new(at, before, after);
             let last = &self.items[items[items.len() - 1]].outcome;
