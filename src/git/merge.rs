@@ -5,6 +5,8 @@
 //! characters in the input; those lines are then ours for certain, are counted, and get their proper size
 //! and label.
 
+mod apart;
+
 use bstr::{BString, ByteSlice};
 use git2::{FileFavor, MergeFileInput, MergeFileOptions, MergeFileResult};
 
@@ -131,6 +133,9 @@ pub fn merge_file(
     }
     if base == ours {
         return Ok(MergeResult::Clean(theirs.to_vec()));
+    }
+    if let Some(merged) = apart::merge(base, ours, theirs) {
+        return Ok(MergeResult::Clean(merged));
     }
     // `git2::merge_file` alone does not initialise the library, and fails where nothing else has.
     let _ = git2::Oid::from_bytes(&[0; 20]);

@@ -6,21 +6,23 @@ use std::path::Path;
 use super::*;
 use crate::git::tree::testing::{Random, git_command, run};
 
-/// A line, its content drawn from few so that sides meet, sometimes like a marker.
-fn line(random: &mut Random, eol: &[u8]) -> Vec<u8> {
+/// A line, its content drawn from so many (from few the sides meet), sometimes like a marker.
+fn line(random: &mut Random, eol: &[u8], kinds: usize) -> Vec<u8> {
     let mut line = match random.below(40) {
         0 => b"<<<<<<< ours".to_vec(),
         1 => b"=======".to_vec(),
         2 => b"}".to_vec(),
         3 => Vec::new(),
-        _ => format!("line {}", random.below(30)).into_bytes(),
+        _ => format!("line {}", random.below(kinds)).into_bytes(),
     };
     line.extend_from_slice(eol);
     line
 }
 
 fn text(random: &mut Random, length: usize, eol: &[u8]) -> Vec<Vec<u8>> {
-    (0..length).map(|_| line(random, eol)).collect()
+    // In a long one most lines are like no other.
+    let kinds = if length > 100 { 1_000_000 } else { 30 };
+    (0..length).map(|_| line(random, eol, kinds)).collect()
 }
 
 fn change(random: &mut Random, base: &[Vec<u8>], eol: &[u8]) -> Vec<u8> {
@@ -98,7 +100,7 @@ fn merges_are_those_of_git() {
         let eol: &[u8] = if random.chance(20) { b"\r\n" } else { b"\n" };
         let length = match random.below(20) {
             0 => 0,
-            1 => 2000,
+            1 | 2 => 2000,
             _ => random.below(25),
         };
         let base = text(&mut random, length, eol);
