@@ -280,12 +280,25 @@ fn lines_below<'p>(
     digits: usize,
 ) -> impl Iterator<Item = (&'p [u8], &'p BStr)> {
     let wanted = format!(" {prefix}").into_bytes();
-    let mut from = 0;
+    let header = packed.lines().next().unwrap_or_default();
+    let sorted = header.starts_with(b"#") && header.contains_str(" sorted");
+    let mut from = match sorted {
+        true => first_from(packed, prefix.as_bytes(), digits),
+        false => 0,
+    };
     std::iter::from_fn(move || {
         loop {
-            let space = from + packed[from..].find(&wanted)?;
+            let space = match sorted {
+                // All of them follow each other.
+                true => {
+                    let line = from + skipped(&packed[from..]);
+                    let at = line + digits;
+                    packed.get(at..)?.starts_with(&wanted).then_some(at)?
+                }
+                false => from + packed[from..].find(&wanted)?,
+            };
             let end = space + packed[space..].find_byte(b'\n')?;
-            from = end;
+            from = end + 1;
             let start = packed[..space].rfind_byte(b'\n').map_or(0, |at| at + 1);
             // Elsewhere in a line it is no name.
             if space - start == digits {
@@ -293,6 +306,37 @@ fn lines_below<'p>(
             }
         }
     })
+}
+
+/// The length of the lines that a text begins with and that name no ref: what a tag peels to, the header.
+fn skipped(text: &[u8]) -> usize {
+    let mut length = 0;
+    while matches!(text.get(length), Some(b'^' | b'#')) {
+        let rest = &text[length..];
+        length += rest.find_byte(b'\n').map_or(rest.len(), |at| at + 1);
+    }
+    length
+}
+
+/// Where the first line of a sorted list begins whose name is not before this one.
+fn first_from(packed: &[u8], name: &[u8], digits: usize) -> usize {
+    let (mut low, mut high) = (0, packed.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let start = packed[..middle].rfind_byte(b'\n').map_or(0, |at| at + 1);
+        // One that names a ref, from there on.
+        let line = start + skipped(&packed[start..]);
+        let end = line
+            + packed[line..]
+                .find_byte(b'\n')
+                .unwrap_or(packed.len() - line);
+        let found = packed.get(line + digits + 1..end);
+        match found {
+            Some(found) if line < high && found < name => low = (end + 1).min(high),
+            _ => high = start,
+        }
+    }
+    low
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Refs as we read them, beside what git says.
+//! Reading refs, beside what git reads.
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::git::scratch::Scratch;
@@ -79,6 +79,59 @@ fn what_git_lists_is_listed_and_found() {
                 .contains_key(&name("b/10"))
         );
         assert!(refs.list("refs/none/").unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_long_list_is_searched_where_it_is_sorted() {
+    let id = "1234567890123456789012345678901234567890";
+    let mut names: Vec<String> = (0..300)
+        .map(|n| format!("refs/relo/{}/{n}", n % 7))
+        .collect();
+    names.extend((0..40).map(|n| format!("refs/tags/v{n}")));
+    names.sort();
+    for (header, turned) in [
+        ("# pack-refs with: peeled fully-peeled sorted \n", false),
+        ("", true),
+    ] {
+        for count in [0, 1, 2, 3, names.len()] {
+            let mut listed = names[..count].to_vec();
+            if turned {
+                listed.reverse();
+            }
+            let line = |name: &String| match name.starts_with("refs/tags") {
+                true => format!("{id} {name}\n^{id}\n"),
+                false => format!("{id} {name}\n"),
+            };
+            let text = header.to_owned() + &listed.iter().map(line).collect::<String>();
+            let below = |prefix: &str| {
+                let found = lines_below(text.as_bytes(), prefix, 40);
+                let mut found: Vec<String> = found.map(|(_, name)| name.to_string()).collect();
+                found.sort();
+                found
+            };
+            for prefix in [
+                "refs/",
+                "refs/relo/3/",
+                "refs/relo/31",
+                "refs/tags/v1",
+                "refs/x",
+                "refs/a",
+            ] {
+                let expected = names[..count]
+                    .iter()
+                    .filter(|name| name.starts_with(prefix));
+                assert_eq!(
+                    below(prefix),
+                    expected.cloned().collect::<Vec<_>>(),
+                    "{prefix} {count}"
+                );
+            }
+            for (at, name) in names.iter().enumerate() {
+                let seen = in_packed(text.as_bytes(), name, 40);
+                assert_eq!(seen == Seen::Absent, at >= count, "{name} {count}");
+            }
+        }
     }
 }
 
