@@ -20,7 +20,7 @@
 //! then between two lines that are matched so there is nothing shorter than to match all. And one more
 //! such line is a barrier, for no hunk has more than 3 D lines.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use bstr::ByteSlice;
@@ -30,7 +30,7 @@ const MOST: usize = 60;
 /// A run of lines of which git's diff drops none is at least so long.
 const LONG: usize = 202;
 /// How far away a barrier is looked for, in lines.
-const NEAR: usize = 100;
+const NEAR: usize = 20;
 /// How far the texts are looked through for where they are the same again, in lines.
 const AHEAD: usize = 40;
 /// So many lines in a row must be.
@@ -103,24 +103,21 @@ fn hull(base: &[u8], side: &[u8]) -> Edit {
 /// The part of the base in which all hunks of a hull stay: what ends it are barriers, or the ends of the
 /// text.
 fn free_of(base: &[u8], side: &[u8], hull: &Edit) -> Option<Range<usize>> {
-    let inside = lines(&base[hull.base.clone()]).chain(lines(&side[hull.side.clone()]));
-    let inside: HashSet<&[u8]> = inside.collect();
-    let mut passed = inside.clone();
-    let mut end = hull.base.end;
+    let (mut start, mut end) = (hull.base.start, hull.base.end);
+    let changed = &side[hull.side.clone()];
+    let is_barrier = |line: &[u8], within: &[u8]| !holds(within, line) && !holds(changed, line);
     let mut below = lines(&base[end..]).take(NEAR);
     while end < base.len() {
         let line = below.next()?;
-        if passed.insert(line) {
+        if is_barrier(line, &base[start..end]) {
             break;
         }
         end += line.len();
     }
-    passed = inside;
-    let mut start = hull.base.start;
     let mut above = lines_up(&base[..start]).take(NEAR);
     while start > 0 {
         let line = above.next()?;
-        if passed.insert(line) {
+        if is_barrier(line, &base[start..hull.base.end]) {
             break;
         }
         start -= line.len();
@@ -209,6 +206,12 @@ fn until_same(left: &[u8], right: &[u8]) -> Option<(usize, usize)> {
         }
     }
     None
+}
+
+/// Whether a line is one of a text, or (without an end) the beginning of one.
+fn holds(text: &[u8], line: &[u8]) -> bool {
+    let begins = |at: usize| at == 0 || text[at - 1] == b'\n';
+    text.find_iter(line).any(begins)
 }
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
