@@ -334,6 +334,12 @@ fn br_32_a_run_tells_of_nothing_before_all_of_it_is_on_disk() {
         let moved = places(&log, "rename", &moves).0;
         assert!(places(&log, content, &held).0 < moved, "{log}");
     }
+    // What says which directory stands there has its content before its name.
+    let record = first(content, "worktrees/relo-a/.vws-new-");
+    assert!(
+        record < first("renameat", "worktrees/relo-a/vws-directory\""),
+        "{log}"
+    );
     // The three publishes of one run wait for their names together, where the file system keeps their order.
     for (folder, name) in [
         ("refs/relo/vws/a>", "vws/a/overlay"),

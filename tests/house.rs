@@ -37,7 +37,7 @@ const FACE: &[&str] = &["src/main.rs", "src/cli/"];
 const MAY_READ_ENV: &[&str] = &[];
 /// Outside the face: nobody, yet. A file that waits for a lock with a limit may be named here.
 const MAY_READ_CLOCK: &[&str] = &[];
-const MAY_BE_UNSAFE: &[&str] = &["src/git/library.rs", "src/layout/sys.rs"];
+const MAY_BE_UNSAFE: &[&str] = &["src/disk/out.rs", "src/git/library.rs", "src/layout/sys.rs"];
 
 const MAX_LINES: usize = 400;
 const OVER_MAX_REASON: &str = "//! Over 400 lines because ";
@@ -502,7 +502,7 @@ fn header_and_length(source: &Source) -> Breaches {
     breaches
 }
 
-/// (e) `unsafe` in two files.
+/// (e) `unsafe` in three files.
 fn stray_unsafe(source: &Source) -> Breaches {
     if is_among(&source.path, MAY_BE_UNSAFE) {
         return Vec::new();

@@ -116,8 +116,12 @@ fn plain_commands_start_no_process() {
         }
         let script = |text: &str| ["exec", "d", "--", "sh", "-c", text].map(str::to_owned);
         let count = |text: &str| git(&script(text).each_ref().map(String::as_str));
-        // Ourselves once more, and the shell.
-        assert_eq!(count("echo >added.c; echo >dir/more.c; echo >a.txt"), 2);
-        assert_eq!(count("echo >added.o"), 3);
+        // The shell, and ourselves once more where a user namespace is needed.
+        let plain = count("echo >added.c; echo >dir/more.c; echo >a.txt");
+        assert!(
+            plain == 1 || plain == 2 && !rustix::process::geteuid().is_root(),
+            "{plain}"
+        );
+        assert_eq!(count("echo >added.o"), plain + 1);
     }
 }

@@ -3,7 +3,7 @@
 //! One after the other, each waits for a commit of the file system's journal of its own. Where all are
 //! being written before the first is waited for, one or two commits serve them all.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -56,6 +56,14 @@ pub fn flush(open: &[impl AsFd + Sync]) -> Result<(), Errno> {
         }
         result
     })
+}
+
+/// Flushes folders of a [`Volume`] one after the other: the first takes the others along, so no more is waited
+/// for. A file system that cannot flush a folder has no promise to keep here.
+pub fn flush_each(folders: &[OwnedFd]) {
+    for folder in folders {
+        let _ = flush_one(folder);
+    }
 }
 
 fn flush_one(one: impl AsFd) -> Result<(), Errno> {

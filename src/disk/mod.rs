@@ -13,7 +13,7 @@ mod swap;
 mod tests;
 mod write;
 
-pub use flush::{Volume, flush, put_before};
+pub use flush::{Volume, flush, flush_each, put_before};
 pub use state::{Content, Obstacle, Seal, state, state_within};
 pub use write::{Fault, New, Point, Probe, Spot, Swap, WorkTree, is_temporary, with_execute_bit};
 

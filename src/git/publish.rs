@@ -114,8 +114,10 @@ impl<'r> Publish<'r> {
     fn flush(self) {
         if self.keeps_order() && !self.folders.is_empty() {
             self.repository.put_off.clear();
+            disk::flush_each(&opened(&self.folders));
+        } else {
+            flush_folders(&self.folders);
         }
-        flush_folders(&self.folders);
     }
 
     /// Lets go of the objects.
@@ -226,7 +228,7 @@ impl Repository {
 
     fn catch_up(&self) {
         let owed = self.put_off.0.borrow_mut().as_mut().map(std::mem::take);
-        flush_folders(&owed.unwrap_or_default());
+        disk::flush_each(&opened(&owed.unwrap_or_default()));
     }
 
     fn keeps_order_with(&self, changes: &[&Path]) -> bool {
