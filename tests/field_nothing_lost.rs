@@ -202,9 +202,14 @@ fn br_32_what_a_power_cut_leaves_is_named_and_cleared() {
     assert_eq!(read(&sandbox, "a", "f"), "a");
 }
 
-/// Whether the sandbox is on a file system that keeps the order of names by itself.
-fn keeps_order(sandbox: &Sandbox) -> bool {
-    Volume::of(&sandbox.repo(), &sandbox.repo().join(".git")).is_some()
+/// Whether the sandbox is on a file system that keeps the order of names by itself, and the call that puts
+/// content on disk there.
+fn order(sandbox: &Sandbox) -> (bool, &'static str) {
+    let volume = Volume::of(&sandbox.repo(), &sandbox.repo().join(".git"));
+    match volume.is_some_and(Volume::keeps_content) {
+        true => (true, "sync_file_range("),
+        false => (volume.is_some(), "sync("),
+    }
 }
 
 /// The flushes and renames of one call, in order; `None` where nothing can be traced.
@@ -245,12 +250,7 @@ fn br_32_objects_are_flushed_before_the_ref_and_the_folder_after_it() {
         return;
     };
     // Where the file system keeps the order of names, content is only written out before them.
-    let in_order = keeps_order(&sandbox);
-    let content = if in_order {
-        "sync_file_range("
-    } else {
-        "sync("
-    };
+    let (in_order, content) = order(&sandbox);
     let at = |call, what| places(&log, call, what).0;
     let last = |call, what| places(&log, call, what).1;
     let contents = [".pack>", ".idx.tmp>", "overlay.lock>"].map(|file| last(content, file));
@@ -280,12 +280,7 @@ fn br_32_an_accept_touches_no_file_before_its_journal_is_on_disk() {
     let last = |call, what| places(&log, call, what).1;
     let journal = ".git/refs/relo/journal>";
     let swap = first("renameat2", "RENAME_EXCHANGE");
-    let in_order = keeps_order(&sandbox);
-    let content = if in_order {
-        "sync_file_range("
-    } else {
-        "sync("
-    };
+    let (in_order, content) = order(&sandbox);
     let before = [
         first(content, ".pack>"),
         first("rename", "journal/1.lock\", "),
@@ -323,12 +318,7 @@ fn br_32_a_run_tells_of_nothing_before_all_of_it_is_on_disk() {
     let first = |call, what| places(&log, call, what).0;
     let last = |call, what| places(&log, call, what).1;
     let told = first("write(", "\"proposed M");
-    let in_order = keeps_order(&sandbox);
-    let content = if in_order {
-        "sync_file_range("
-    } else {
-        "sync("
-    };
+    let (in_order, content) = order(&sandbox);
     for name in ["vws/a/overlay", "heads/relo/a", "changes/a/2"] {
         let (held, moves) = (format!("{name}.lock>"), format!("{name}.lock\", "));
         let moved = places(&log, "rename", &moves).0;

@@ -6,7 +6,7 @@
 //! name that is not ours is never touched.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use bstr::{BString, ByteSlice};
@@ -14,6 +14,7 @@ use bstr::{BString, ByteSlice};
 use super::directory::{CLEANING, Places, RULES, TEMPORARY, path_bytes, replace};
 use super::removal;
 use super::{Error, Result};
+use crate::disk;
 use crate::git::{ObjectId, Repository, fault, os_str};
 use crate::model::{AgentId, Refusal};
 
@@ -45,10 +46,18 @@ pub(super) fn create(
         ("locked", lock_line(agent).into_bytes()),
         ("HEAD", format!("{head}\n").into_bytes()),
     ];
-    for (name, bytes) in files {
-        let file = new.join(name);
-        fs::write(&file, bytes).map_err(|e| Error::io("write", &file, e))?;
-    }
+    let written = files.map(|(name, bytes)| {
+        let path = new.join(name);
+        let made = fs::File::create(&path).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            Ok(file)
+        });
+        made.map_err(|e| Error::io("write", &path, e))
+    });
+    let written: Vec<_> = written.into_iter().collect::<Result<_>>()?;
+    // An empty `HEAD` here would be in git's way, in the user's repository too.
+    disk::put_before(&written, repository.volume())
+        .map_err(|e| Error::io("flush files of", &new, e))?;
     fault::point("admin-staged");
     let parent = repository.common_dir().join("worktrees");
     removal::despite_removals(|| {

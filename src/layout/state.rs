@@ -112,7 +112,12 @@ fn verify(
     }
     let file = path.join(".git");
     let expected = admin::git_file(&places.admin);
-    match read_plain(&file) {
+    // A power cut may leave an empty one; it says as little as none.
+    let found = match read_plain(&file) {
+        Ok(bytes) if bytes.is_empty() => Err(ErrorKind::NotFound.into()),
+        found => found,
+    };
+    match found {
         Ok(bytes) if bytes == expected => Ok(true),
         Err(error)
             if error.kind() == ErrorKind::NotFound
