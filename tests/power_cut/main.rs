@@ -17,9 +17,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../common/random.rs"]
-mod random;
-
 mod disk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +25,8 @@ use std::path::Path;
 use std::process::Command;
 
 use common::Sandbox;
+use common::random::Random;
 use disk::{Disk, Told};
-use random::Random;
 
 /// How a repository is, as a user sees it.
 #[derive(Clone, Debug)]
