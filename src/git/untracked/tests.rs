@@ -234,10 +234,14 @@ fn slowed(scratch: &Scratch) -> Repository {
          exec git \"$@\"\n",
         scratch.top().join(".git").display()
     );
-    let program = bin.join("git");
-    std::fs::write(&program, text).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&program, mode).unwrap();
+    std::fs::write(bin.join("text"), text).unwrap();
+    // A process of its own makes the program: a child of another test could hold it open for writing, and then
+    // the system would not start it.
+    let made = std::process::Command::new("sh")
+        .args(["-c", "cp text git && chmod 755 git"])
+        .current_dir(&bin)
+        .status();
+    assert!(made.unwrap().success());
     let mut environment = scratch.open().environment().clone();
     let slow = format!("{}:{path}", bin.display());
     environment.variables.insert("PATH".into(), slow.into());
