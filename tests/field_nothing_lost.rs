@@ -6,6 +6,8 @@
 mod common;
 #[path = "common/library.rs"]
 mod library;
+#[path = "common/volume.rs"]
+mod volume;
 
 use std::fs;
 use std::time::SystemTime;
@@ -13,6 +15,7 @@ use std::time::SystemTime;
 use common::{Outcome, Sandbox};
 use git_vws::disk::Volume;
 use library::{litter, long};
+use volume::Volume as Disk;
 
 fn started() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -210,6 +213,18 @@ fn order(sandbox: &Sandbox) -> (bool, &'static str) {
         true => (true, "sync_file_range("),
         false => (volume.is_some(), "sync("),
     }
+}
+
+#[test]
+fn br_32_only_a_file_system_with_a_journal_keeps_the_order() {
+    let keeps = |top: &std::path::Path| Volume::of(top, top).map(Volume::keeps_content);
+    let (Some(ext4), Some(xfs)) = (Disk::new("ext4"), Disk::new("xfs")) else {
+        return;
+    };
+    let unjournaled = Disk::unjournaled().unwrap();
+    assert_eq!(keeps(ext4.path()), Some(true));
+    assert_eq!(keeps(xfs.path()), Some(false));
+    assert_eq!(keeps(unjournaled.path()), None);
 }
 
 /// The flushes and renames of one call, in order; `None` where nothing can be traced.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::fs::{Advice, FileType, fadvise, fstat, fsync, stat, statfs};
+use rustix::fs::{Advice, FileType, fadvise, fstat, fsync, major, minor, stat, statfs};
 use rustix::io::Errno;
 
 /// How many wait at the same time: to start a thread takes half as long as a flush.
@@ -78,8 +78,7 @@ fn flush_one(one: impl AsFd) -> Result<(), Errno> {
 
 /// A file system that keeps the order of names: one that changes is never on disk without those that changed
 /// before it. What a crash leaves is some first part of the changes, so that it is enough to flush the last
-/// of them in the end. (An ext4 without its journal says the same of itself; there the order holds but for
-/// a crash in the moment before that flush.)
+/// of them in the end. An ext4 without its journal is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Volume {
     device: u64,
@@ -98,6 +97,9 @@ impl Volume {
             device: stat(one).ok()?.st_dev,
             content: kind == EXT4,
         };
+        if kind == EXT4 && !has_journal(volume.device) {
+            return None;
+        }
         volume.has(other).then_some(volume)
     }
 
@@ -110,6 +112,17 @@ impl Volume {
     pub fn has(self, folder: &Path) -> bool {
         stat(folder).is_ok_and(|found| found.st_dev == self.device)
     }
+}
+
+/// Whether an ext4 has a journal, without which nothing is kept in order: ext2 says the same of itself to
+/// `statfs`. Its driver tells who writes it, in `/sys`; where that is not to be read, there is none.
+fn has_journal(device: u64) -> bool {
+    let block = format!("/sys/dev/block/{}:{}", major(device), minor(device));
+    let told = std::fs::read_link(block).ok().and_then(|link| {
+        let name = link.file_name()?;
+        std::fs::read_to_string(Path::new("/sys/fs/ext4").join(name).join("journal_task")).ok()
+    });
+    told.is_some_and(|writer| writer.trim().parse::<u32>().is_ok())
 }
 
 /// Sees that what these files hold, and the names in these folders, are on disk before any name that changes

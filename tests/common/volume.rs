@@ -38,6 +38,11 @@ impl Volume {
         Ok(volume)
     }
 
+    /// An ext4 without a journal; or why there is none.
+    pub fn unjournaled() -> Result<Volume, String> {
+        Self::with("ext4", &["-q", "-F", "-O", "^has_journal"])
+    }
+
     fn try_new(kind: &str) -> Result<Volume, String> {
         let options: &[&str] = match kind {
             "ext4" => &["-q", "-F"],
